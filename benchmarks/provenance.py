@@ -38,6 +38,7 @@ from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.model import model_code
 from pykernel.language.c_text import tokens
+from pykernel.parallel import ONE_THREAD
 from pykernel.spec.model import Spec
 
 ROOT = Path(__file__).parents[1]
@@ -191,8 +192,11 @@ class Tree:
         return [f"changed: {', '.join(why)}"] if why else []
 
     def remeasure(self, name: str) -> None:
-        """Run the script, and record that.  Raises UserError if it fails or leaves a file as it was."""
-        result, env = self.results[name], os.environ | {"PYTHONPATH": str(self.root)}
+        """Run the script with one thread of BLAS and OpenMP, and record that.  Raises UserError if it fails or leaves a file as it was.
+
+        With more threads, results that train with BLAS have other last digits on a PC with another number of cores.
+        """
+        result, env = self.results[name], os.environ | {"PYTHONPATH": str(self.root)} | ONE_THREAD
         with alone("measuring", beside_others=not result.timed):
             began = time.time_ns()
             done = subprocess.run([sys.executable, *result.command.split()], cwd=self.root, env=env)

@@ -70,12 +70,12 @@ class MissingExtra(UserError, ImportError):
 
 
 _KEYS = contextvars.ContextVar[Mapping[str, str] | None]("_KEYS", default=None)
-"""On the command line: parameter that --set sets -> its key in the spec.  In Python: None, and messages name the arguments of functions."""
+"""On the command line, parameter that --set sets -> its key in the spec.  In Python, None: messages then name the functions' arguments."""
 
 
 @contextlib.contextmanager
 def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
-    """Within the block, messages write parameters as options of the command line.  keys: see ``_KEYS``."""
+    """Within the block, messages name parameters as options of the command line.  keys: see ``_KEYS``."""
     before = _KEYS.set(keys)
     try:
         yield
@@ -84,7 +84,10 @@ def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
 
 
 def option(parameter: str, value: object = "") -> str:
-    """Return a parameter and its value as a message shows them: "hold_out 0.3" in Python, "--hold-out 0.3" or "--set training.cv=5" in the shell."""
+    """Return a parameter and its value as a message shows them.
+
+    In Python: "hold_out 0.3".  In the shell: "--hold-out 0.3" or "--set training.cv=5".
+    """
     keys, after = _KEYS.get(), "" if value == "" else f" {value}"
     if keys is None:
         return parameter + after

@@ -279,7 +279,7 @@ def clear(path: Path) -> None:
 
 
 def clear_folder(folder: Path) -> None:
-    """Like ``clear``, for all files directly in a folder."""
+    """Remove the unlocked temporary files that are directly in a folder, which runs that died have left."""
     _clear(folder, r"\..+\.")
 
 
@@ -445,7 +445,7 @@ def _need_plain(mode: int, path: str | os.PathLike[str]) -> None:
 
 
 def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
-    """Return a file's bytes.  Raises OSError as ``open_plain`` does, and if there are more than ``most`` bytes."""
+    """Return a file's bytes.  Raises OSError if ``open_plain`` does, or if the file has more than ``most`` bytes."""
     with open_plain(path) as file:
         content = file.read(most + 1)
     if len(content) > most:

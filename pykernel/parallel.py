@@ -36,15 +36,15 @@ from pykernel.progress import TaskBar
 
 Task = Mapping[str, Any]
 Function = Callable[[Task, Any], Any]
-"""A function that is called with a task's content and the shared data.  Its result must be representable in JSON.
+"""A function that is called with a task's content and the shared data.  The result of the function must be representable in JSON.
 
 The function must be defined at module level, and must not have side effects.
 """
 
 REPEATS = 2
-"""Unfinished tasks are run again after a worker process has died, at most this many times in a row without a newly finished task."""
+"""After a worker process has died, unfinished tasks are run again, but at most this many times if no further task finishes."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Environment of a worker, with one thread for linear algebra: if there are more threads than cores, they mostly wait for each other."""
+"""Environment of a worker: one thread for linear algebra, because more threads than cores would mostly wait for each other."""
 MOST_PROCESSES = 1024
 """Largest number of processes that a user may ask for."""
 
@@ -70,7 +70,7 @@ def _plain(value: Any) -> Any:
 
 
 def checked_jobs(given: int | str | None) -> int | None:
-    """Return the given number of processes, which may be text.  Raises UserError for an invalid number."""
+    """Convert the number of processes, which may be given as text, to int.  Raises UserError for an invalid number."""
     text = str(given)
     if given is None:
         return None
@@ -85,15 +85,15 @@ def checked_jobs(given: int | str | None) -> int | None:
 class Workers:
     """Runs tasks in processes of this machine.  All tasks call the same function.
 
-    function: see ``Function``.  shared: data that all tasks need; each worker receives them once.
-    jobs: the number of processes, by default the number of cores.  With 1, tasks run in this process.
+    function: see ``Function``.  shared: data that all tasks need; each worker receives the data once.
+    jobs: the number of processes, by default the number of cores.  If jobs is 1, tasks run in this process.
     title: the title of the progress bar (see ``progress.bar``); without a title there is no bar.
     expect: the total number of tasks of all calls of ``run``, if it is known in advance.
 
     An interrupt (or any exception) ends the workers at once.  Processes are spawned, so a
     script that defines the task's function needs ``if __name__ == "__main__":``.
 
-    If a worker dies, the unfinished tasks are run again, up to ``REPEATS`` times.
+    If a worker dies, the unfinished tasks are run again, up to ``REPEATS`` times without progress.
 
     Raises UserError if jobs is invalid, or if workers keep dying.
     """
@@ -110,11 +110,11 @@ class Workers:
         self.function, self.shared = function, shared
         self.jobs = checked_jobs(jobs) or cores()
         self.found: dict[str, Any] = {}
-        """The key of each task that is finished -> its result."""
+        """Key of a finished task -> the task's result."""
         self.computed = 0
         """The number of tasks that were run."""
         self.seconds: dict[str, float] = {}
-        """The key of each task that was run -> the seconds that it took."""
+        """Key of a task that was run -> the seconds that the task took."""
         self._submit: Callable[[Task], Any] | None = None
         self._end = contextlib.ExitStack()
         self._bar = TaskBar(title, expect)
@@ -135,7 +135,7 @@ class Workers:
         """Run tasks, and return their results in the order of the tasks.
 
         Each result is kept as soon as it is known.  Equal tasks run once.
-        until: a time of ``time.monotonic``.  Tasks that are not finished by then are abandoned; their results are None.
+        until: a time of ``time.monotonic``, at which unfinished tasks are abandoned; the results of these tasks are None.
         least: the number of tasks that must be finished even after ``until``.
         """
         keys = [task_key(task) for task in tasks]
@@ -175,19 +175,19 @@ class Workers:
             try:
                 self._run_there(left, until, wanted)
             except BrokenProcessPool:
-                # all running tasks are lost; a worker that ran out of memory may have enough memory the next time
+                # all running tasks are lost; if a worker ran out of memory, there may be enough memory the next time
                 self._end_processes()
                 repeated = 1 if self.computed > before else repeated + 1
                 if repeated > REPEATS:
                     raise UserError(
-                        "a worker process ended by itself, perhaps because memory was full; try again with fewer jobs"
+                        "a worker process ended unexpectedly, perhaps because the memory was full; try again with fewer jobs"
                     ) from None
                 left = {key: task for key, task in missing.items() if key not in self.found}
                 wanted = least - len(missing) + len(left)
             else:
                 break
         if not all(key in self.found for key in missing):
-            self._end_processes()  # the next tasks get new processes
+            self._end_processes()  # new processes are started for the next tasks
 
     def _run_there(self, missing: Mapping[str, Task], until: float, least: int) -> None:
         self._submit = self._submit or self._on_processes()
@@ -225,7 +225,7 @@ class Workers:
 class _Process(SpawnProcess):
     """A spawned process that does not run the user's script again.
 
-    Otherwise a script without ``if __name__ == "__main__":`` would start all its work again in each process, endlessly.
+    A script without ``if __name__ == "__main__":`` would otherwise start all its work again in each process, endlessly.
     """
 
     @staticmethod
@@ -243,8 +243,8 @@ class _Context(SpawnContext):
 
 
 def _context(function: Function, shared: Any) -> SpawnContext:
-    """Return the context that starts processes, which import the user's script only if the script defines the function or the data."""
-    with contextlib.suppress(Exception):  # an object that cannot be pickled is reported later, when it is sent
+    """Return the context that starts processes.  A process imports the user's script only if the script defines the function or data."""
+    with contextlib.suppress(Exception):  # an object that cannot be pickled is reported later, when the object is sent
         if function.__module__ != "__main__" and b"__main__" not in pickle.dumps(shared):
             return _Context()
     return multiprocessing.get_context("spawn")
@@ -252,7 +252,7 @@ def _context(function: Function, shared: Any) -> SpawnContext:
 
 @contextlib.contextmanager
 def _processes(count: int, function: Function, shared: Any) -> Iterator[concurrent.futures.Executor]:
-    """Start processes with shared data.  An exception ends them at once."""
+    """Start processes with shared data.  An exception in the block ends the processes at once."""
     others = multiprocessing.active_children()
     executor = concurrent.futures.ProcessPoolExecutor(count, _context(function, shared), _begin, (shared,))
     try:
@@ -330,8 +330,8 @@ def run_program(
 ) -> subprocess.CompletedProcess[str] | None:
     """Run a program to its end, and capture its output.
 
-    Within ``Threads``, the program and its children are killed when the threads end.  They are also killed after
-    ``timeout`` seconds; then the result is None.
+    Within ``Threads``, the program and its children are killed when the threads end.  If the program takes more than
+    ``timeout`` seconds, the program and its children are killed, and the result is None.
     """
     threads = getattr(_here, "threads", None)
     known = set() if threads is None else threads.programs
@@ -356,7 +356,7 @@ def run_program(
 
 
 def _kill(program: subprocess.Popen[str]) -> None:
-    """Kill a program and its children, because a killed compiler driver would leave its compiler running."""
+    """Kill a program and its children.  If only a compiler driver were killed, its compiler would keep running."""
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(program.pid, signal.SIGKILL)
@@ -371,9 +371,9 @@ _shared: Any = None
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Block interrupts in this thread during the block, and in each process that it starts until ``_begin`` runs in that process.
+    """Hold back interrupts in this thread during the block, and in processes started in the block until they run ``_begin``.
 
-    Ctrl-C goes to all processes of a terminal.  A process that is still importing modules would print a traceback.
+    Ctrl-C is sent to all processes of a terminal.  A process that is still importing modules would print a traceback.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -398,7 +398,7 @@ def _environment(more: Mapping[str, str]) -> Iterator[None]:
 
 
 def collect_seldom() -> None:
-    """Collect garbage rarely: typed programs consist of many small, long-lived objects, and scanning them would take a tenth of a plan's time."""
+    """Collect garbage rarely: scanning the many small, long-lived objects of typed programs would take a tenth of a plan's time."""
     gc.set_threshold(100_000, 20, 20)
 
 
@@ -449,7 +449,7 @@ def whole_task() -> Iterator[None]:
 
 
 class _OneThread(contextlib.ContextDecorator):
-    """Within the block, linear algebra uses one thread, so that its sums do not depend on the number of threads."""
+    """Within the block, linear algebra uses one thread, so that results do not depend on the number of threads."""
 
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
@@ -481,7 +481,7 @@ one_thread = _OneThread()
 def _handlers() -> dict[int, Any]:
     """Return the Python functions that handle SIGINT and SIGTERM.
 
-    The result is empty outside of the main thread, because only the main thread handles signals.
+    In other threads than the main thread, the result is empty, because only the main thread handles signals.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}

@@ -23,7 +23,9 @@ BLINK = 0.5
 
 @contextlib.contextmanager
 def bar(total: float | None = 1) -> Iterator[Show]:
-    """Show a bar if standard error is a terminal, else use ``told_late``.  total: the amount of all work; None if it is not known."""
+    """Show a bar if standard error is a terminal, else use ``told_late``.  total: the amount of all work; None if this
+    amount is not known.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -124,7 +126,7 @@ def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
 
 
 def _notebook() -> Callable[..., Any] | None:
-    """Return Jupyter's ``display`` function, whose output can be changed later; None outside a notebook."""
+    """Return Jupyter's ``display`` function, whose output can be changed later, or None outside a notebook."""
     jupyter = sys.modules.get("IPython")
     if jupyter is None or getattr(jupyter.get_ipython(), "kernel", None) is None:
         return None
@@ -162,7 +164,7 @@ class TaskBar:
         self._say: Show | None = None
 
     def begin(self, tasks: int, done: int) -> None:
-        """Add tasks to the bar.  tasks: their number.  done: how many of them are already done."""
+        """Add tasks to the bar.  tasks: number of tasks.  done: number of tasks that are already done."""
         self.total += tasks
         self.done += done
         if self.title is not None and self._say is None:

@@ -41,7 +41,7 @@ class Watch:
             self.note(*told)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        """Show the progress of long work.  total: the amount of all work, 1 or a number of bytes; None if it is not known."""
+        """Show the progress of long work.  total: the amount of all work, 1 or a number of bytes, or None if it is not known."""
         return told_late(total)
 
 
@@ -92,7 +92,7 @@ def tick(value: float) -> str:
 
 
 def error_and_deviation(told: Mapping[str, Any] | None) -> str:
-    """Format an error with ± half of its 95 % interval, or ± its standard deviation; "" if there is no error."""
+    """Format an error with ± half of its 95 % interval, or ± its standard deviation.  Without an error, return ""."""
     return "" if told is None else f"{number(told['error'])} ± {number(told.get('within', told.get('deviation')))}"
 
 
@@ -122,7 +122,7 @@ KNOWN_ROWS = "the model was trained on these rows: expect a larger error on new 
 
 
 def rivals_told(report: Mapping[str, Any]) -> str:
-    """For a model that gets no labels, say how many labels the simple predictors learned; "" for other models."""
+    """For a model that gets no labels, say how many labels the simple predictors learned.  For other models, return ""."""
     if report["gets_labels"]:
         return ""
     if report["simple_learned"] is None:
@@ -132,12 +132,12 @@ def rivals_told(report: Mapping[str, Any]) -> str:
 
 
 def refused_told(report: Mapping[str, Any]) -> list[str]:
-    """Return a sentence with the number of rows that the model refused to answer or to learn; an empty list if no row was refused."""
+    """Return a sentence with the number of rows that the model refused to predict or to learn, or an empty list if no row was refused."""
     return [f"{report['refused']:,} of {report['rows']:,} {unit_of(report)}s were refused"] if report["refused"] else []
 
 
 def root(value: float) -> float:
-    """Return the square root of a mean of squares; NaN if rounding made the mean negative."""
+    """Return the square root of a mean of squares, or NaN if rounding errors made the mean negative."""
     return math.sqrt(value) if value >= 0 else math.nan
 
 
@@ -151,9 +151,9 @@ THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
     "emptied": "kept, with empty cells",
-    "completed": "the input is replaced, as [input] missing says",
+    "completed": "the input is replaced according to [input] missing",
 }
-"""What happens to rows with a missing input."""
+"""Treatments of rows with a missing input, in words."""
 WORSE = 1.25
 """If the last rows' error is at least this many times the error on blocks held out between training rows, a message says so."""
 SENTINEL = {
@@ -162,7 +162,7 @@ SENTINEL = {
     "gone": "pykernel table emptied them",
     "emptied": "the new table has empty cells there",
 }
-"""How sentinel values are read, and what the user should do."""
+"""Treatments of sentinel values, in words, and advice for the user."""
 LEFT_OUT = {
     "constant": "always the same",
     "counts": "a counter of rows or of time",
@@ -170,11 +170,11 @@ LEFT_OUT = {
     "words": "words",
     "notation": "numbers with a unit or in another notation (write plain numbers)",
     "empty": "empty",
-    "logged": "what a device computed",
+    "logged": "computed by a device",
     "unused": "not an input",
     "other": "not numbers",
 }
-"""Why columns are left out."""
+"""Reasons for leaving columns out."""
 
 
 def data_told(data: Mapping[str, Any] | None) -> list[str]:
@@ -189,7 +189,8 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
 def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     """Return sentences about the table as it was read.
 
-    data: the result of ``rows.columns.Columns.report``.  There are no sentences about a clean table whose columns were named.
+    data: the result of ``rows.columns.Columns.report``.  The list is empty for a table without irregularities whose columns
+    the user has named.
     """
     if data is None:
         return []
@@ -228,7 +229,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
             "in column {column}, rows are {median:.4g}{unit} apart (nine in ten: {low:.3g} to {high:.3g}{unit})".format(
                 **times
             )
-            + f"{gaps}: models count rows, not time; for features of past values, resampling at equal intervals would give {times['even']:,} rows"
+            + f"{gaps}: models ignore the times of rows; for features of past values, resample at equal intervals, which gives {times['even']:,} rows"
         )
     if data["missing"]:
         told.append(skipped(**data["missing"]))
@@ -345,7 +346,7 @@ def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
 
 
 def gaps_told(raw: Mapping[str, int], steps: int) -> str:
-    """Say how many raw rows leave gaps, for each cause, and how many steps remain (``steps``); "" without gaps."""
+    """Say how many raw rows leave gaps, for each cause, and how many steps remain (``steps``).  Without gaps, return ""."""
     causes = {"missing": "with a missing cell", "infinite": "with an infinite one", "beyond_max_abs": "beyond max_abs"}
     told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
     left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
@@ -375,7 +376,7 @@ def judged_on(report: Mapping[str, Any]) -> str:
 
 
 SHOWN_DEVICES = 20
-"""Largest number of devices in a table.  If there are more devices, the table has the worst ones."""
+"""Largest number of devices in a table.  If there are more devices, the table contains only the worst devices."""
 
 
 def devices_shown(
@@ -383,7 +384,8 @@ def devices_shown(
 ) -> tuple[list[Any], str]:
     """Return the devices that a table shows, and words for the table's title.
 
-    The table has all devices in their order.  If there are more than ``SHOWN_DEVICES``, it has only the worst devices, the worst one first.
+    The table contains all devices in their order or, if there are more than ``SHOWN_DEVICES``, only the worst devices,
+    beginning with the worst.
     """
     if len(rows) <= SHOWN_DEVICES:
         return list(rows), _several(len(rows), "device")
@@ -423,7 +425,7 @@ MEASURES = {
 
 
 def without_model(classes: Sequence[str] | None) -> str:
-    """Say what is predicted without a model.  classes: the label's classes, if it has any."""
+    """Describe the prediction that is made without a model.  classes: the label's classes, if it has any."""
     return "always the most frequent class" if classes else "always the mean"
 
 
@@ -443,8 +445,8 @@ def judged_told(report: Mapping[str, Any]) -> list[str]:
     errors, shown, told = report["errors"], rate if report["classes"] else number, list[str]()
     if refused := errors.get("held_out_refused"):
         told.append(
-            f"{refused:,} of {report['held_out_rows']:,} held-out rows are too far from the training rows: the device refuses them, and they are "
-            "not judged"
+            f"{refused:,} of {report['held_out_rows']:,} held-out rows are too far from the training rows: the device refuses them, and the "
+            "error does not include them"
         )
     before, after = errors.get("cross_validated"), errors.get("held_out")
     if report["in_time"] and before and after and after > WORSE * before:
@@ -521,12 +523,14 @@ def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
 def against_monitors(found: Mapping[str, Any]) -> str:
     """Compare a monitor with the best simple monitor."""
     if found["winner"] is None:
-        return f"{found['simple']}, {byte_count(found['bytes'])}, detects as many: a few lines of C are enough"
+        return (
+            f"{found['simple']}, {byte_count(found['bytes'])}, detects as many faults: a few lines of C code are enough"
+        )
     misses = f"{found['simple']} misses {rate(found['error'])} at the same false-alarm rate"
     if found["winner"] == "model":
         return misses
     return (
-        f"{misses}, the model misses {rate(found['missed'])}: take {found['simple']}, {byte_count(found['bytes'])}, and raise an alarm "
+        f"{misses}, and the model misses {rate(found['missed'])}: take {found['simple']}, {byte_count(found['bytes'])}, and raise an alarm "
         f"above {number(found['above'])}"
     )
 
@@ -539,11 +543,11 @@ def of_simple(found: Mapping[str, Any] | None) -> str:
 
 
 def told_of(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
-    """Describe a model by its expected error, bytes and instructions.  own: the model's error on the rows used for the choice."""
+    """Describe a model by its expected error, bytes and instructions.  own: the model's error on the rows used to choose it."""
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
     error = error_and_deviation(row["promise"])
     if own is not None and not _alike(own, row["promise"]["error"]):
-        error = f"{number(own)} on the rows used for the choice, {error} on other rows"
+        error = f"{number(own)} on the rows used to choose the model, {error} on other rows"
     return f"{row['model']}, {measure}{error}, {byte_count(row['bytes'])}{calls}"
 
 
@@ -552,7 +556,7 @@ def _alike(one: float, other: float) -> bool:
 
 
 def where_simple_is_better(row: Mapping[str, Any]) -> str:
-    """Return the end of a sentence: a simple predictor whose error is smaller than the model's; "" if there is none."""
+    """Return the end of a sentence about a simple predictor that has a smaller error than the model, or "" if there is none."""
     found = row["against_simple"]
     if found is None or not found["error"] < found["model"]:
         return ""
@@ -582,13 +586,13 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
         )
     if "other_rows" in winner["promise"] and not _alike(found["own"], winner["promise"]["error"]):
         parts.append(
-            f"on the rows and faults used for the choice, the monitor misses {shown(found['own'])}, as the table shows"
+            f"on the rows and faults used to choose the monitor, it misses {shown(found['own'])}, as the table shows"
         )
     return "; ".join(parts)
 
 
 def growth(promise: Mapping[str, Any]) -> str:
-    """Say that errors grow along the table, with the first and the last error; "" if errors do not grow."""
+    """Say that errors grow along the table, with the first and the last error.  If errors do not grow, return ""."""
     if "last" not in promise:
         return ""
     ends = f"{number(promise['first'])} at the beginning of the judged rows to {number(promise['last'])} at their end"
@@ -608,36 +612,38 @@ FOLLOW = 0.5
 
 
 def inertia(report: Mapping[str, Any]) -> str | None:
-    """Advise using past values if a frozen model's errors correlate from row to row; None if the errors do not correlate."""
+    """Advise using past values if a frozen model's errors correlate from row to row.  If they do not, return None."""
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
         return None
-    return f"have a correlation of {told['follows']:.2f} from row to row: past values would help, by [signal] averages or lags (docs/guide/signals.md)"
+    return f"have a correlation of {told['follows']:.2f} from row to row: past values would help; add averages or lags to [signal] (docs/guide/signals.md)"
 
 
 def gapped(errors: Mapping[str, float]) -> str | None:
-    """List the errors with each way to fill in missing inputs; None if no input is missing, or if missing inputs cannot be filled in.
+    """List the errors with each way to fill in missing inputs.
+
+    Returns None if no input is missing, or if missing inputs cannot be filled in.
 
     errors: value of [input] missing -> error.
     """
     ways = [f'{number(error)} with [input] missing = "{way}"' for way, error in errors.items() if way != "refuse"]
     if not ways or "refuse" not in errors:
         return None
-    return f"on all rows, including those that lack an input, the error is {number(errors['refuse'])} if the previous answer is kept, {', '.join(ways)}"
+    return f"on all rows, including those that lack an input, the error is {number(errors['refuse'])} if the previous prediction is kept, {', '.join(ways)}"
 
 
 def question(report: Mapping[str, Any]) -> str:
-    """Ask whether the device gets labels (true values), without which no model can learn on it, or say why this need not be asked."""
+    """Ask whether the device gets labels (true values), which learning on the device needs, or say why the answer is known."""
     if report["labels"] is not None:
         return {"always": "the label follows each answer", "never": "the device gets no labels"}[report["labels"]]
     if report["undecided"]:
         return (
-            f"does the device get the true value after its answers? yes: {report['spec']} learns from it; no: "
+            f"does the device get the true value after its predictions? yes: {report['spec']} learns from it; no: "
             f"{report['frozen_spec']}; set --labels to always or never"
         )
     if report["winner"]["learning"]:
-        return "the device must get the true value after its answers: no frozen model was found"
-    return "the planned model needs no labels, and no model that learns was found to be better"
+        return "the device must get the true value after its predictions: no frozen model was found"
+    return "the planned model needs no labels, and none of the models that learn was better"
 
 
 def against_simple(found: Mapping[str, Any]) -> str:
@@ -652,7 +658,7 @@ def against_simple(found: Mapping[str, Any]) -> str:
     if found["winner"] is None:
         told += "; a paired test finds no significant difference"
     if found["simple"] == "last label":
-        return f"{told}; add a column with the latest known label to the table, or take a model that learns, and set its [mixture] last"
+        return f"{told}; add a column with the latest known label to the table, or take a model that learns, and set [mixture] last in its spec"
     if found.get("linear"):
         return f"{told}; the planned model is linear, too; a smaller error needs other inputs"
     return f"{told}; take the simple predictor, or record other inputs"

@@ -58,8 +58,8 @@ def test_words_among_numbers_are_missing_and_a_column_of_words_is_none():
 @pytest.mark.parametrize(
     "cell, remedy",
     [
-        ("1,234.5", "without a separator of thousands"),
-        ("1'234", "without a separator of thousands"),
+        ("1,234.5", "without a thousands separator"),
+        ("1'234", "without a thousands separator"),
         ("2,5", "write a point before the decimals"),
         ("3.2 mm", "without its unit"),
         ("21.5°C", "without its unit"),

@@ -281,7 +281,7 @@ def test_bad_workers_are_told_in_one_sentence(monkeypatch, tmp_path):
         Workers(work, jobs=0)
     with pytest.raises(UserError, match="jobs is 9999999999; it must be a number of processes from 1 to 1,024"):
         Workers(work, jobs=9_999_999_999)
-    with pytest.raises(UserError, match="a worker process ended by itself"), Workers(die, jobs=2) as workers:
+    with pytest.raises(UserError, match="a worker process ended unexpectedly"), Workers(die, jobs=2) as workers:
         workers.run([{"n": 0}])
     with (
         pytest.raises(TypeError, match="values that JSON can hold, not set"),

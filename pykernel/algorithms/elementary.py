@@ -169,7 +169,8 @@ def hyperbolic_tangent(x: Real) -> Real:
 
 @kernel
 def logistic(x: Real) -> Real:
-    """1 / (1 + e^-x), from 0 to 1, within 2 ulp.  If e^x is below 2^-60, the result is zero; NaN gives 1."""
+    """1 / (1 + e^-x), within 2 ulp.  The result lies between 0 and 1.  If e^x is below 2^-60, the result is zero; NaN
+    gives 1."""
     e = exp_negative(-absolute(x))
     total = real(1) + e
     if x < real(0):
@@ -396,8 +397,8 @@ def softmax(y: Real[OUTPUTS]) -> None:
 
 @kernel
 def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
-    """Write the probability of each class to p.  q contains these probabilities; for two classes, q contains only the
-    probability of the second."""
+    """Write the probability of each class to p.  For two classes, q contains only the probability of the second class;
+    for more classes, q contains all probabilities."""
     if len(q) == 1:
         p[0] = real(1) - q[0]
         p[1] = q[0]

@@ -1,16 +1,16 @@
 """Kernel expansions that were trained elsewhere and keep learning: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
 
-The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  Only w is learned.  Before the
-first sample, w is zero, and the answers are those of the frozen model (``pykernel.algorithms.frozen``), bit for bit.  The
-features phi are the k(v_i, x) and the constant 1.  Weights are learned as in ``pykernel.algorithms.linear`` by normalised least
-mean squares, or by recursive least squares that forgets towards its prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I.
-Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
+The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  Only w is learned.  Before
+the first sample, w is zero, and the predictions equal those of the frozen model (``pykernel.algorithms.frozen``), bit
+for bit.  The features phi are the kernel values k(v_i, x) and the constant 1.  Weights are learned as in
+``pykernel.algorithms.linear`` by normalised least mean squares, or by recursive least squares that forgets towards its
+prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
 
     w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
 
 The model keeps D = P_0 - P, which is zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  D is a sum of
-squares, so it is positive semidefinite, and P stays at or above (1 - lambda) P_0, far above rounding errors.  So P
-does not grow in any direction, and there is no need to keep a square root of P instead.
+outer products, so D is positive semidefinite, and P never exceeds P_0.  P also stays at or above (1 - lambda) P_0, far
+above rounding errors.  The model therefore needs no square root of P.
 
 For classes, the model can also be trained on class probabilities, p = softmax(f).  The loss -log p_y has the gradient
 (p_c - 1_y) phi, and its second derivatives are at most about 1/4 (D. Boehning, Multinomial logistic regression
@@ -18,8 +18,8 @@ algorithm, 1992).  For a second derivative of 1/4, Newton's step equals the leas
 (1_y - p_c).  Two classes share one function, the log odds of the second class; probabilities are computed from half
 of this function.  A class without training data is never predicted before its first label.
 
-Where labels are numbers, f_0 is subtracted from them first, so every stage sees the residual of the trained function.  This is
-why the model has its own ``respond`` instead of the frame's.
+If labels are numbers, f_0 is first subtracted from the labels, so that every stage works with the residual of the
+trained function.  For this reason the model has its own ``respond`` instead of the frame's.
 """
 
 from dataclasses import replace
@@ -78,7 +78,7 @@ class ExpansionConfig(Config):
 
     begins: bool  # whether there is a trained function f_0
     continues: bool  # whether f_0 is subtracted from labels
-    adds: bool  # whether the label has classes that were not trained
+    adds: bool  # whether there are classes without training data
     trained_classes: Index  # number of trained classes
     products: bool  # whether distances are computed from inner products
     calibrated: bool  # whether probabilities are computed from the functions
@@ -90,7 +90,7 @@ class ExpansionConfig(Config):
     folded: Real[FEATURES - 1, DIM + 1]  # a row for each vector v: -rate |v|^2, 2 rate v
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     prior_variance: Real  # variance of each weight before the first sample
-    settled_limit: Real  # |D_ij| is clipped to this, a little above prior_variance
+    settled_limit: Real  # limit to which |D_ij| is clipped: a little above prior_variance
     # probability = 1 / (1 + exp(-(slope f + offset)))
     calibration_slopes: Real[OUTPUTS]
     calibration_offsets: Real[OUTPUTS]
@@ -99,13 +99,13 @@ class ExpansionConfig(Config):
 
 
 class ExpansionWork(Struct):
-    """Intermediate results, which every call recomputes; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     trained: Real[OUTPUTS]  # values of the trained functions
 
 
 class Settled(Struct):
-    """How far the labels have reduced the uncertainty of the weights."""
+    """The reduction of the weights' covariance by the labels: D = P_0 - P."""
 
     # the lower triangle of D, row by row; D is the prior covariance minus the current covariance
     settled: between(Real[PACKED], "-settled_limit", "settled_limit")
@@ -170,7 +170,8 @@ def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
 
 @kernel
 def learned(m: ExpansionModel, o: Index) -> Real:
-    """The rule's own answer from the features: the learned part, plus f_0 unless f_0 was subtracted from the labels."""
+    """The rule's own prediction, computed from the features: the learned part, plus f_0 unless f_0 was subtracted from
+    the labels."""
     total = plus_product(m.weights[o, len(m.vectors)], m.weights[o], m.phi, len(m.vectors))
     return m.trained[o] + total if m.begins and not m.continues else total
 
@@ -185,7 +186,7 @@ def weigh(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """Clip the answers y to the range from low to high; if y does not include f_0, clip f_0 + y to this range."""
+    """Clip the predictions y to the range from low to high.  If y does not include f_0, clip f_0 + y instead."""
     for o in range(len(y)):
         if m.continues:
             y[o] = clipped(m.trained[o] + y[o], m.low, m.high) - m.trained[o]
@@ -195,7 +196,7 @@ def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), including f_0, after applying the stages to the rule's answer."""
+    """Write the prediction f(x), which includes f_0, to y: the rule's own prediction after the stages."""
     see(m, x)
     weigh(m, m.x, y)
     combine(m, m.x, y)
@@ -256,9 +257,9 @@ def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
 
 @kernel
 def learn_by_least_squares(m: ExpansionModel) -> Index:
-    """Learn by w + P phi e / (1 + phi'P phi), and update P.  O(N^2)."""
+    """Replace w by w + P phi e / (1 + phi'P phi), and update P.  O(N^2)."""
     spread = gather(m, False)
-    # only overwritten memory can lead to a P that is not positive semidefinite: then P is reset
+    # P can fail to be positive semidefinite only if memory was overwritten; P is then reset
     fresh = not (spread >= real(0))
     if fresh:
         spread = gather(m, True)
@@ -274,7 +275,8 @@ def learn_by_least_squares(m: ExpansionModel) -> Index:
 
 @kernel
 def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
-    """Learn that the rule should answer m.y.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
+    """Learn a sample: the rule's own prediction should be m.y.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing
+    changed."""
     if not m.continues:
         make_values(m, x)
     for o in range(len(m.y)):
@@ -347,7 +349,7 @@ def unknown(m: ExpansionModel, o: Index) -> Bool:
 
 @kernel
 def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), where a class with neither training data nor a label so far gets a value below all others.
+    """y = f(x), except that each class with neither training data nor a label so far gets a value below all others.
     O(N D + N) for each output."""
     weigh(m, x, y)
     if m.adds:
@@ -358,9 +360,9 @@ def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """Change y, the joint answer of model and expert, so that a class with neither training data nor a label so far
-    is never predicted, whatever its class weight.  Such a class gets at most the probability of a random label, and
-    the other classes share the rest.  O(classes)."""
+    """Change y, the joint prediction of model and expert, so that a class with neither training data nor a label so far
+    is never predicted, regardless of its class weight.  Such a class gets at most the probability of a random label,
+    and the other classes share the rest.  O(classes)."""
     least = random_labels(m) * by_chance(len(y))
     known = real(0)
     rest = real(1)
@@ -392,7 +394,7 @@ def weigh_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def respond_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), or with a linear expert the joint answer of model and expert."""
+    """Write f(x) to y or, with a linear expert, the joint prediction of model and expert."""
     see(m, x)
     name_classes(m, m.x, y)
     if m.votes:

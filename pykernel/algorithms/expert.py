@@ -1,16 +1,18 @@
-"""A linear expert in addition to the model: the answer is never much worse than that of recursive least squares.
+"""An additional linear expert: the joint prediction is never much worse than that of recursive least squares.
 
-The expert learns labels from inputs in fixed units: the moving scale of the standardiser would spoil least squares.  If inputs
-are scaled by given numbers, the expert uses the same numbers.  The latest known label may be an additional input.  This input
-is clipped, and its unit is the standard deviation of the first labels.  If labels come late, this input is the label that was
-known when the model gave its answer.  The covariance P = U D U' is kept as its factors (G. J. Bierman, Factorization Methods
-for Discrete Sequential Estimation, 1977, V.3), so that P is always positive semidefinite: U is a unit upper triangle, and D is
-not negative.  With many inputs, only blocks of P are kept: each block learns the label as if the uncertainty of all other
-blocks were noise.  An update then takes O(D) for D inputs.
+The expert uses inputs in fixed units, because least squares needs constant units, and the standardiser's scale changes
+over time.  If inputs are scaled by given numbers, the expert uses the same numbers.  The latest known label may be an
+additional input.  This input is clipped, and its unit is the standard deviation of the first labels.  If labels come
+late, this input is the latest label that was known when the model predicted.  The covariance P = U D U' is stored as
+its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977, V.3), so that P is always
+positive semidefinite: U is a unit upper triangular matrix, and D is diagonal, without negative elements.  With many
+inputs, only diagonal blocks of P are stored: each block is updated as if the uncertainty of all other blocks were
+noise.  An update then takes O(D) for D inputs.
 
-Model and expert are judged by their recent squared errors a and b: the joint answer is the mean of both answers with the
-weights a^-8 and b^-8.  So if the errors of one are twice as large as those of the other, the former has 1/65,536 of the
-weight of the latter; two equally good answers are averaged.
+The joint prediction is the weighted mean of the model's prediction, with the weight a^-8, and the expert's prediction,
+with the weight b^-8, where a and b are the recent mean squared errors of model and expert.  If the model's errors are
+twice as large as the expert's errors, the model's weight is 1/65,536 of the expert's weight; if model and expert are
+equally accurate, their predictions have equal weights.
 
 If the label is a class, the expert has a function for each class, which should be at least 1 for inputs of this class and at
 most -1 for other inputs.  The probabilities of model and expert are averaged (``pykernel.algorithms.poll``).
@@ -54,9 +56,9 @@ EXPERT_KNOWN = 20
 """The expert is used after this many labels."""
 NUMBERS_HEARD = 1
 CLASSES_HEARD = 10
-"""If labels come late and are classes, the expert is used after this many labels, because few of the labels are
-compared with an answer.  If labels are numbers, NUMBERS_HEARD labels are enough: the size of an error says more about
-accuracy than a right or wrong class."""
+"""If labels come late and are classes, the expert is used after this many labels, because only few labels are compared
+with a prediction.  If labels are numbers, NUMBERS_HEARD labels are enough, because the size of an error says more about
+accuracy than a right or wrong class does."""
 EXPERT_SETTLED = 40
 """After this many labels, errors are clipped to a multiple of the usual error."""
 EXPERT_FAR = Constant(1000.0)
@@ -66,8 +68,8 @@ EXPERT_VARIANCE = Constant(1000.0)
 until its rounding errors moved the weights of other inputs.
 """
 LAST_PART = Constant(0.01)
-"""Factor of the latest label when it is used as an input.  The factor is small because the label may hardly move for a long time,
-and the expert must not learn much from such an input."""
+"""Factor by which the latest label is multiplied when it is used as an input.  The factor is small so that the expert
+learns little from this input: labels may stay nearly constant for a long time."""
 PIVOT_MOST = Constant(1e6)
 """Largest D that is accepted in a loaded state: earlier versions allowed more than EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
@@ -90,7 +92,7 @@ WRONG_MOST = Constant(4.0)
 
 
 class Expert(Struct):
-    """What the linear expert has learned, and how accurate expert and model have been."""
+    """The state of the linear expert, and the error statistics of expert and model."""
 
     expert_offset: between(Real[DIM], None, None, after="compared")  # number that is subtracted from each input
     expert_scale: between(
@@ -113,10 +115,10 @@ class Expert(Struct):
     expert_power: between(
         Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
     )  # running mean of the expert's squared errors
-    expert_shock: between(
-        Real, 0, LOUD, after="compared"
-    )  # 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive labels far from the expert's answer
-    # 0: the units are not fixed; otherwise 1 + the number of labels in the running means, at most 1 + their horizon
+    # 2^n - 1 after n consecutive labels far from the expert's prediction
+    expert_shock: between(Real, 0, LOUD, after="compared")
+    # 0 if the units are not fixed yet; otherwise 1 + the number of labels in the running means (at most the horizon of
+    # these means)
     compared: between(Index, 0, "compared_most")
     # the latest labels, after clipping, oldest first
     last_labels: between(Real[LAST, OUTPUTS], "-label_limit", "label_limit", after="compared")
@@ -134,12 +136,13 @@ class Expert(Struct):
 
 
 class ExpertWork(Struct):
-    """Intermediate results, which every call recomputes; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
-    expert_answer: Real[OUTPUTS]  # what the expert answered before it learned the sample
+    expert_answer: Real[OUTPUTS]  # the expert's predictions before it learned the sample
     polled: Real[OUTPUTS]  # probabilities of classes
     whole: Real[OUTPUTS]  # joint probabilities of model and expert
-    recalled: Real[OUTPUTS]  # the latest label, or the label known when the answer was given, in the expert's units
+    # in the expert's units: the latest label, or the label that was known at the time of the prediction
+    recalled: Real[OUTPUTS]
     gained: Real[EXPERT]  # P phi, where phi contains the inputs in the expert's units, the constant 1, and m.recalled
 
 
@@ -151,7 +154,8 @@ class ExpertConfig(Config):
     recalls: bool  # whether the latest known label is an input
     weights_classes: bool  # whether the predicted class has the largest product of probability and weight
     balances: bool  # whether class weights are computed from the classes' fractions of the labels
-    class_weights: Real[OUTPUTS]  # given class weights; for two classes, the weight of the second relative to the first
+    # given class weights; for two classes, the weight of the second class relative to that of the first class
+    class_weights: Real[OUTPUTS]
     in_blocks: bool  # whether only covariances within blocks of inputs are kept
     expert_limit: Real  # largest weight
     compared_most: Index  # the horizon of the mean squared errors, plus 1
@@ -180,7 +184,7 @@ def in_units(m: Advised, x: Real[DIM], j: Index) -> Real:
 
 @kernel
 def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
-    """The expert's answer to a raw input.  O(D)."""
+    """The expert's prediction for an unscaled input.  O(D)."""
     total = m.expert_weights[o, len(x)]
     if not m.votes:
         total = m.expert_center[o] + total
@@ -194,8 +198,8 @@ def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
 
 @kernel
 def look_back(m: Advised, asked: Bool) -> None:
-    """Write the latest label, or the label known when the answer was given, to m.recalled; write 0 while the labels'
-    standard deviation is unknown."""
+    """Write the label that the expert uses as an input to m.recalled: the latest label, or the label that was known at
+    the time of the prediction.  While the labels' standard deviation is unknown, write 0."""
     place = len(m.last_labels) - 1 if asked else 0
     for o in range(len(m.recalled)):
         m.recalled[o] = real(0)
@@ -221,7 +225,7 @@ def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def weighed(model: Real, expert: Real, model_error: Real, expert_error: Real) -> Real:
-    """The mean of both answers, each weighted by the -8th power of its error measure."""
+    """The mean of the model's and the expert's predictions, each weighted by the -8th power of its error measure."""
     better = model_error <= expert_error
     least = model_error if better else expert_error
     most = expert_error if better else model_error
@@ -246,7 +250,8 @@ def heard(m: Advised) -> Bool:
 
 @kernel
 def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
-    """The mean of both answers, each weighted by the -8th power of its recent mean squared error."""
+    """The mean of the model's and the expert's predictions, each weighted by the -8th power of its recent mean squared
+    error."""
     if not heard(m):
         return model
     return weighed(model, expert, m.model_power[o], m.expert_power[o])
@@ -254,7 +259,8 @@ def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
 
 @kernel
 def mix(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Replace the model's answers y by their weighted mean with the expert's answers.  O(D) for each output."""
+    """Replace the model's predictions y by weighted means of the model's and the expert's predictions.  O(D) for each
+    output."""
     if m.recalls:
         look_back(m, True)
     for o in range(len(y)):
@@ -263,7 +269,8 @@ def mix(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def consult(m: Advised, x: Real[DIM], asked: Bool) -> None:
-    """Keep the expert's answers to a question, or to the sample that the expert learns next.  O(D) for each output."""
+    """Write the expert's predictions for x to m.expert_answer, either for a call that predicts or for the sample that
+    is learned next.  O(D) for each output."""
     if m.recalls:
         look_back(m, asked)
     for o in range(len(m.expert_answer)):
@@ -285,10 +292,10 @@ def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
 
 @kernel
 def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Update the mean squared errors of model and expert by a label.  k: what the model's rule answered.  A late label
-    is compared with the answers that were kept for it.
+    """Update the mean squared errors of model and expert with a label.  k: the predictions of the model's rule.  A late
+    label is compared with the predictions that were stored for it.
 
-    x: the input as the rule sees it.  O(D) for each output.
+    x: the input that is passed to the rule.  O(D) for each output.
     """
     if m.compared[0] > 0:
         if m.compared[0] < m.compared_most:
@@ -314,7 +321,7 @@ def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> 
 
 @kernel
 def fix_units(m: Advised) -> None:
-    """Fix the expert's units: the current statistics of the standardiser, or the given scaling.  O(D)."""
+    """Fix the expert's units: copy the current statistics of the standardiser, or the given scaling.  O(D)."""
     for j in range(len(m.mean)):
         if m.standardises:
             m.expert_offset[j] = m.mean[j]
@@ -334,7 +341,8 @@ def fix_units(m: Advised) -> None:
 
 @kernel
 def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
-    """Update D and U of each block by Bierman's method, and write P phi, with the P before the update, to m.gained.
+    """Update D and U of each block by Bierman's method, and write P phi, computed with P before the update, to
+    m.gained.
     Returns lambda + phi'P phi.
 
     Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D).
@@ -395,7 +403,8 @@ def to_learn(m: Advised, y: Real, answer: Real) -> Real:
 
 @kernel
 def farthest_error(m: Advised, o: Index) -> Real:
-    """The largest distance of a label from the expert's answer; a label further away is clipped."""
+    """The largest accepted distance between a label and the expert's prediction; a label further away is clipped to
+    this distance."""
     if m.limits and m.compared[0] > EXPERT_SETTLED and m.expert_power[o] > real(0):
         allowed = m.label_clip * (real(1) + m.expert_shock[0])
         return allowed * (m.label_limit * (PART_OF_LIMIT * sqrt(m.expert_power[o])))
@@ -416,7 +425,7 @@ def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Train the expert on the labels, clipped around the expert's answers: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
+    """Clip the labels around the expert's predictions, and replace w by w + P phi e / (lambda + phi'P phi).  O(D^2)."""
     if m.compared[0] == 0:
         if not m.standardises or m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)

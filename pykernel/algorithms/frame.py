@@ -1,7 +1,8 @@
 """The frame around every rule that learns sample by sample: all that the rules have in common.
 
-A rule provides its memory and the kernels of ``hooks.py``.  The frame adds the rest: checks of memory, input and label; labels
-that are single numbers, several numbers or classes; freezing; the stages of inputs and labels; and the check of states.
+A rule provides its memory and the kernels of ``hooks.py``.  The frame checks memory, input and label; supports labels
+that are single numbers, several numbers or classes; can switch learning off; applies the stages of inputs and labels;
+and checks loaded states.  The public functions make these calls, in this order:
 
     update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), judge_parts, conclude -> settle_inputs
     predict  refusal -> see -> answer -> combine
@@ -90,8 +91,8 @@ from pykernel.dialect import (
 )
 
 LEAST_LIMIT = Constant(2.0**-20)
-"""Labels are clipped to a distance from the answer that is at least this fraction of the answer.  A distance below the
-rounding error of the answer would never grow again."""
+"""The distance from the prediction to which labels are clipped is at least this fraction of the prediction.  A distance
+below the rounding error of the prediction would never grow again."""
 
 
 WILD = Constant(1024.0)
@@ -113,7 +114,7 @@ def refusal(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def respond(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), after scaling the inputs and applying the stages to the rule's answer."""
+    """Write the prediction f(x) to y: scale the inputs, compute the rule's own prediction, and apply the stages."""
     if m.scales:
         see(m, x)
         answer(m, m.x, y)
@@ -230,11 +231,12 @@ def hear(m: Framed) -> None:
 
 @kernel
 def strays(m: Framed, scale: Real) -> Bool:
-    """Whether an error, after hear(), is too large to result from learning.  scale: the square root of 1 + phi'P phi.  O(1) for each output.
+    """Whether an error, after hear(), is too large to result from learning.  scale: the square root of 1 + phi'P phi.
+    O(1) for each output.
 
-    With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so an error of WILD limits is
-    impossible in the first WILD^2 samples.  [separates] For classes, samples without an error are skipped, so errors
-    may be larger.
+    With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so no error in the first WILD^2
+    samples can exceed WILD times the label's limit times scale.  [separates] For classes, samples without an error are
+    skipped, so errors may be larger.
     """
     most = WILD * m.label_limit * scale
     if m.separates:
@@ -247,8 +249,8 @@ def strays(m: Framed, scale: Real) -> Bool:
 
 @kernel
 def judge_parts(m: Framed, x: Real[DIM]) -> None:
-    """Judge interval, model and expert by the label.  If the label was announced, it is compared with the answers that
-    were kept for it."""
+    """Update the error statistics of interval, model and expert with the label.  If the label was announced, it is
+    compared with the predictions that were stored for it."""
     if m.votes:
         if m.verdict[0] == GIVEN:
             judge_classes(m, m.label, m.given_value, m.given_expert)
@@ -262,7 +264,7 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def follow(m: Framed, x: Real[DIM]) -> Index:
-    """Learn a sample, and update the stages that its label passes through.  x: the input as the rule sees it."""
+    """Learn a sample, and update the stages of the label.  x: the input that is passed to the rule."""
     if m.follows or m.votes:
         for o in range(len(m.y)):
             m.label[o] = m.y[o]
@@ -283,7 +285,8 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
-    """Sum of the model's squared errors at an input as the rule would see it, in units of 2^-40 of the label's limit; y is working memory."""
+    """The sum of the model's squared errors for an input x that is passed to the rule, in units of 2^-40 of the label's
+    limit.  y: working memory."""
     answer(m, x, y)
     combine(m, x, y)
     total = real(0)
@@ -295,8 +298,9 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
-    """How much smaller the squared error would be if outlying inputs were clipped instead of replaced by held values,
-    or the other way round: the difference of both squared errors, divided by their sum, from -1 to 1.  O(answer)."""
+    """The relative decrease of the squared error if outlying inputs were treated the other way: clipped instead of
+    replaced by held values, or replaced instead of clipped.  The result is (a - b) / (a + b), where a is the present
+    squared error, and b is the squared error after the change.  O(answer)."""
     any_outlies = choose_otherwise(m, x)
     if any_outlies:
         own = staged_error(m, m.x, m.value)
@@ -308,7 +312,8 @@ def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
 
 @kernel
 def answer_before(m: Framed, x: Real[DIM]) -> None:
-    """Before the sample is learned, keep the complete answer if the rule learns from a different answer.  O(answer)."""
+    """If the rule learns from a prediction other than the returned one, store the returned prediction before the sample
+    is learned.  O(answer)."""
     if m.hears_other:
         respond(m, x, m.answered)
 
@@ -371,7 +376,8 @@ def update(m: Framed, x: Real[DIM], y: Real) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(learn).
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
+    Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and the
+    model is then unchanged.
     """
     refused = refusal(m, x)
     if refused < 0:
@@ -387,7 +393,8 @@ def update_many(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(learn).
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
+    Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and the
+    model is then unchanged.
     """
     refused = refusal(m, x)
     if refused < 0:
@@ -420,7 +427,8 @@ def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
     Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.
     Two classes share one function, which should be at least 1 for the second class.
     O(learn).
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
+    Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and the
+    model is then unchanged.
     """
     refused = refusal(m, x)
     if refused < 0:
@@ -439,7 +447,7 @@ def begin_waiting(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def keep_parts(m: Framed, x: Real[DIM], seen: Real[DIM]) -> None:
-    """Keep the answers of the model's parts to an input.  seen: the input as the rule sees it.  O(answer)."""
+    """Store the predictions of the model's parts for x.  seen: x in the form that is passed to the rule.  O(answer)."""
     if m.mixes:
         consult(m, x, True)
     answer(m, seen, m.given_value)
@@ -451,7 +459,7 @@ def keep_parts(m: Framed, x: Real[DIM], seen: Real[DIM]) -> None:
 
 @kernel
 def keep_answer(m: Framed, x: Real[DIM]) -> None:
-    """Keep the answer until the label of x comes.  O(answer)."""
+    """Store the prediction for x until the label of x comes.  O(answer)."""
     begin_waiting(m, x)
     if m.mixes or m.gains:
         if m.scales:
@@ -463,7 +471,8 @@ def keep_answer(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def keep_whole(m: Framed, x: Real[DIM]) -> None:
-    """Keep the complete answer as well: the label will judge the interval around it.  O(answer)."""
+    """Store the complete prediction as well, because the label will be compared with the interval around this
+    prediction.  O(answer)."""
     wait_asked(m)
     slot = free_slot(m)
     if slot >= 0:
@@ -477,7 +486,7 @@ def keep_whole(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def settle_asked(m: Framed) -> None:
-    """Release the complete answer that the learned label has judged."""
+    """Release the stored complete prediction with which the learned label was compared."""
     wait_asked(m)
     if m.asked_slot[0] >= 0:
         m.asked_wait[m.asked_slot[0]] = 0
@@ -485,7 +494,8 @@ def settle_asked(m: Framed) -> None:
 
 @kernel
 def begun(m: Framed) -> Bool:
-    """Whether there are answers to judge: the rule has begun to learn, and the expert's units are fixed."""
+    """Whether predictions can be compared with labels: the rule must have begun to learn, and the units of the expert,
+    if there is one, must be fixed."""
     if m.mixes:
         if m.compared[0] == 0:
             return False
@@ -494,10 +504,11 @@ def begun(m: Framed) -> Bool:
 
 @kernel
 def expect(m: Framed, x: Real[DIM]) -> Index:
-    """Announce that the label of x will come later, and keep the present answer to x until then.  O(answer).
+    """Announce that the label of x will come later, and store the present prediction for x until then.  O(answer).
 
-    Only one answer waits at a time: while it waits, further calls take O(1).
-    Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed.
+    Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
+    Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
+    If the result is not DONE, nothing has changed.
     """
     refused = refusal(m, x)
     if refused < 0:
@@ -526,7 +537,8 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
     """Learn one sample x.
 
     O(learn).
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
+    Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and the
+    model is then unchanged.
     """
     refused = refusal(m, x)
     if refused < 0:

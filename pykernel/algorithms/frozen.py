@@ -40,11 +40,12 @@ from pykernel.dialect.program import LabelKind, Program
 
 
 class Decision(IntEnum):
-    """What the functions are, and what a prediction writes."""
+    """The meaning of the functions, and the values that a prediction writes."""
 
     FUNCTIONS = 0  # one function for each output; a prediction writes the values of these functions
     OVO = 1  # one function for each pair of classes; a prediction writes the values of these functions
-    # one function for each pair; a prediction writes each class's votes plus a number, from -1/3 to 1/3, for how clear they were
+    # one function for each pair of classes; a prediction writes each class's votes plus a number from -1/3 to 1/3 that
+    # measures how clear the votes were
     OVO_VOTE = 2
 
 
@@ -58,14 +59,14 @@ class FrozenWork(Struct):
 
 
 class FunctionsConfig(Config):
-    """Which functions there are, and how they are used, in floating-point and int16 models."""
+    """The functions of a floating-point or int16 model, and how they are used."""
 
     decision: Decision
     products: bool  # whether distances are computed from inner products
     single: bool  # whether there is one function
-    breaks_ties: bool  # for pairs: whether a tie in votes is won by the class with the clearer votes, not by the first
+    breaks_ties: bool  # for pairs: whether the class with the clearest votes wins a tie, not the first class
     calibrated: bool  # whether probabilities are computed from the functions
-    clamps: bool  # whether predictions are kept between low and high
+    clamps: bool  # whether predictions are clipped to the range from low to high
 
 
 class FrozenConfig(Config):
@@ -152,7 +153,8 @@ def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
     zero(m.f, len(m.f))
     # if the square is above the limit, all kernel values are zero; the condition is false if the square overflowed
     if square <= m.square_limit:
-        # the integer nearest to the square is subtracted when each exponent is rounded, the rest of the square at the end
+        # the integer nearest to the square is subtracted when each exponent is rounded; a factor at the end accounts
+        # for the rest of the square
         whole = real(truncate(square + real(0.5)))
         sum_by_products(m, x, ROUNDING - whole)
         rest = exp2_rounded(whole - square, ROUNDING)
@@ -253,8 +255,8 @@ def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
 
 @kernel
 def most_voted(m: FrozenModel) -> Index:
-    """The class with the most votes; in a tie, the first of the tied classes or, with breaks_ties, the one with the
-    clearest votes."""
+    """The class with the most votes.  If several classes tie, the result is the first of them or, with breaks_ties, the
+    class with the clearest votes."""
     if m.breaks_ties:
         weigh_votes(m)
     best = 0

@@ -1,5 +1,6 @@
-"""The hooks of a rule in the frame: ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (whether a
-state is possible), and optional hooks.  The bodies below are the defaults."""
+"""The hooks through which the frame calls a rule: ``answer`` computes f(x), ``learn`` learns one sample after checks
+and stages, and ``keeps`` tells whether learning could have led to a state.  The other hooks are optional.  The bodies
+below are the defaults."""
 
 from enum import IntEnum
 
@@ -8,7 +9,8 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, p
 
 
 class Status(IntEnum):
-    """The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged."""
+    """The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
+    are unchanged."""
 
     DONE = 0
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
@@ -19,14 +21,14 @@ class Status(IntEnum):
 class TakenStatus(IntEnum):
     """Statuses of samples that do not reach the rule."""
 
-    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
+    OBSERVED = 6  # the standardiser still needs more samples: the sample updated the standardiser, but not the model
     FROZEN = 7  # learning is switched off: the sample was checked, but not learned
 
 
 class FrameConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
-    separates: bool  # whether the label is a class, and the error is 0 if y f(x) >= 1
+    separates: bool  # for classes: whether the error is 0 if y f(x) >= 1
     single: bool  # whether there is one output
     classes: Index  # number of classes
     rehearsed: Index  # number of samples in the self-test
@@ -40,12 +42,13 @@ class Framed(Covered):
 
 @placeholder
 def answer(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), the rule's own answer to an input as the rule sees it."""
+    """Write f(x), the rule's own prediction, to y.  x: the input that is passed to the rule."""
 
 
 @placeholder
 def learn(m: Framed, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be m.y; the rule calls hear() as soon as f(x) is computed.  A result below 0 means that nothing was changed."""
+    """Learn a sample: f(x) should be m.y.  The rule calls hear() as soon as f(x) is computed.  A result below 0 means
+    that nothing was changed."""
 
 
 @placeholder
@@ -80,8 +83,8 @@ def blank(m: Framed) -> Bool:
 
 @placeholder
 def remembered(m: Framed, value: Real) -> Real:
-    """f(x) after the rule has forgotten some of the past, as it does just before it learns a sample.  value: f(x)
-    before the rule forgets."""
+    """f(x) after the rule has reduced the weight of past samples, which happens just before it learns a sample.
+    value: f(x) before this reduction."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""Which inputs are accepted, and how they are scaled by given numbers."""
+"""The check of inputs, and their scaling by given numbers."""
 
 from pykernel.dialect import DIM, Bool, Config, Real, absolute, kernel, unroll
 

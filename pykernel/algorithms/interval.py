@@ -1,14 +1,15 @@
-"""Intervals around the answers: adaptive conformal inference (I. Gibbs, E. Candes, Adaptive Conformal Inference Under
+"""Intervals around predictions: adaptive conformal inference (I. Gibbs, E. Candes, Adaptive Conformal Inference Under
 Distribution Shift, 2021), for any rule.
 
-The half width is z rms(e) e^s.  e is the error: the label minus the complete answer that the model gave before it
-learned the label.  z is the quantile of the normal distribution, so that s = 0 fits normally distributed errors.
-After a label outside the interval, s grows by pace times the coverage; after a label inside, it shrinks by pace times
-1 - coverage.  So s stays constant only if the fraction of labels inside equals the coverage.  The method assumes
-nothing about the distribution of errors, and stores two numbers for each output.
+The half width is z rms(e) exp(s).  The error e is the label minus the complete prediction that the model made before it
+learned the label.  z is the quantile of the normal distribution, so that s = 0 fits normally distributed errors.  After
+a label outside the interval, s grows by pace times the coverage; after a label inside the interval, s shrinks by pace
+times (1 - coverage).  So s stays constant on average only if the fraction of labels inside the interval equals the
+coverage.  The method assumes nothing about the distribution of errors, and stores two numbers for each output.
 
-The sum of all steps is the change of s.  So the fraction of labels inside differs from the coverage by at most that change,
-divided by pace and the number of labels.  A larger pace makes this bound smaller, so the pace is larger at first.
+The sum of all steps is the change of s.  So the fraction of labels inside the interval differs from the coverage by at
+most this change divided by the product of pace and the number of labels.  A larger pace makes this bound smaller, so
+the pace is larger at first.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
@@ -37,8 +38,8 @@ INTERVAL_KNOWN = 20
 """Number of labels that the statistics of the errors need.  With fewer labels, the interval covers every label that is
 accepted."""
 ASKED = 16
-"""Number of complete answers that can wait for their labels.  If only one answer could wait at a time, late labels
-would give the interval too few errors."""
+"""Number of complete predictions that can wait for their labels.  If only one prediction could wait at a time, late
+labels would give the interval too few errors."""
 STRETCH_MOST = 4
 """Largest |s|."""
 E_TO_STRETCH_MOST = Constant(54.598150033144239078)
@@ -46,35 +47,36 @@ E_TO_STRETCH_MOST = Constant(54.598150033144239078)
 
 
 class Interval(Struct):
-    """Statistics of the errors of the complete answer."""
+    """Statistics of the errors of complete predictions."""
 
     error_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the squared errors
     # s: the half width is e^s times the half width for normal errors
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
     errors_known: between(Index, 0, "gain_horizon")  # number of errors in these statistics, at most their horizon
-    # for late labels: the waiting complete answers, the marks of their samples, and the calls since each answer (0: the place is free)
+    # for late labels: the complete predictions that wait for their labels
     asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
-    asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)
-    asked_wait: between(Index[ASKED], 0, LONGEST)
-    unasked: between(Index, 0, LONGEST)  # calls since the latest of these answers was given
+    asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)  # marks of the samples of these predictions
+    asked_wait: between(Index[ASKED], 0, LONGEST)  # calls since each of these predictions; 0: the place is free
+    unasked: between(Index, 0, LONGEST)  # calls since the latest of these predictions
 
 
 class IntervalWork(Struct):
-    """Intermediate results, which every call recomputes; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
-    answered: Real[OUTPUTS]  # the complete answer, given before the sample was learned or when its label was announced
-    asked_slot: between(Index, -1, ASKED - 1)  # place of the waiting answer that the label judges; -1: none
+    # the complete prediction from before the sample was learned, or from when its label was announced
+    answered: Real[OUTPUTS]
+    asked_slot: between(Index, -1, ASKED - 1)  # place of the stored prediction for the label; -1: none
 
 
 class IntervalConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
-    covers: bool  # whether there is an interval around each answer
-    # whether the rule learns from a different answer than it returns; if so, both answers are computed
+    covers: bool  # whether there is an interval around each prediction
+    # whether the rule learns from a prediction other than the returned one; if so, both predictions are computed
     hears_other: bool
     coverage: Real  # fraction of the labels that the interval should cover
     normal_width: Real  # half width of the interval for normal errors of variance 1
-    pace: Real  # factor of the steps of s, once the mean of the squared errors has reached its horizon
+    pace: Real  # step size for s, once the mean of the squared errors has reached its horizon
 
     tunable = frozenset("coverage normal_width pace".split())
 
@@ -95,13 +97,13 @@ def half_width(m: Covered, o: Index) -> Real:
 
 @kernel
 def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
-    """Write the ends of the intervals around the answers y: first all lower ends, then all upper ends."""
+    """Write the ends of the intervals around the predictions y to bounds: first all lower ends, then all upper ends."""
     for o in range(len(y)):
         half = m.label_limit * (PART_OF_LIMIT * half_width(m, o))
         low = y[o] - half
         high = y[o] + half
         if m.errors_known[0] < INTERVAL_KNOWN:
-            # the answer itself may be outside the range of labels
+            # the prediction itself may be outside the range of labels
             low = -m.label_limit if y[o] > -m.label_limit else y[o]
             high = m.label_limit if y[o] < m.label_limit else y[o]
         if m.clamps:
@@ -113,7 +115,7 @@ def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
 
 @kernel
 def wait_asked(m: Covered) -> None:
-    """Count one more call while answers wait, and drop answers that have waited too long."""
+    """Count one more call for each waiting prediction, and drop predictions that have waited too long."""
     if m.unasked[0] < LONGEST:
         m.unasked[0] += 1
     for i in range(len(m.asked_wait)):
@@ -126,8 +128,8 @@ def wait_asked(m: Covered) -> None:
 
 @kernel
 def free_slot(m: Covered) -> Index:
-    """The place for one more answer, or -1 if no place is free or if it is too early for another answer.  Once the
-    delay of labels is known, waiting answers are evenly spaced."""
+    """The place for one more prediction, or -1 if no place is free or if it is too early for another prediction.  Once
+    the delay of labels is known, the stored predictions are evenly spaced in time."""
     if m.unasked[0] < floor_shift(m.last_wait[0], 4):
         return -1
     for i in range(len(m.asked_wait)):
@@ -138,7 +140,8 @@ def free_slot(m: Covered) -> Index:
 
 @kernel
 def find_asked(m: Covered, mark: Real) -> None:
-    """Write to m.asked_slot the place of the waiting answer that belongs to the sample with this mark, or -1."""
+    """Write to m.asked_slot the place of the stored prediction for the sample with this mark, or -1 if there is
+    none."""
     m.asked_slot[0] = -1
     for i in range(len(m.asked_wait)):
         waited = m.asked_wait[i]
@@ -148,7 +151,8 @@ def find_asked(m: Covered, mark: Real) -> None:
 
 @kernel
 def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
-    """Write the complete answer to m.answered, given the rule's own part k.  x: the input as the rule sees it.
+    """Compute the complete prediction from the rule's own prediction k, and write it to m.answered.  x: the input that
+    is passed to the rule.
 
     The stages and the expert have not learned the sample yet.  O(D) for each output.
     """
@@ -164,9 +168,9 @@ def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
 
 @kernel
 def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Update the interval by the distance of the labels y from the complete answer.
+    """Update the interval with the distances between the labels y and the complete prediction.
 
-    x: the input as the rule sees it; k: what the rule answered.  O(D) for each output.
+    x: the input that is passed to the rule.  k: the rule's own predictions.  O(D) for each output.
     """
     if late(m):
         slot = m.asked_slot[0]
@@ -203,7 +207,7 @@ def valid_interval(m: Covered) -> Bool:
 
 @kernel
 def forget_interval(m: Covered) -> None:
-    """Forget the errors and the waiting answers."""
+    """Forget the errors and the stored predictions."""
     m.errors_known[0] = 0
     m.unasked[0] = 0
     for i in range(len(m.asked_wait)):

@@ -46,7 +46,7 @@ class KernelFunction(IntEnum):
 
 
 class KernelConfig(Config):
-    """How inputs are compared, derived from a spec by ``pykernel.spec.kernel_settings``."""
+    """Parameters of the kernel, derived from a spec by ``pykernel.spec.kernel_settings``."""
 
     function: KernelFunction
     normalises: bool  # whether k(a, b) is divided by sqrt(k(a, a) k(b, b))
@@ -202,12 +202,13 @@ class KernelRule:
     """A kernel function and its properties.
 
     says: the formula of k(a, b).  value: the dialect kernel that computes k(a, b).  hidden: whether the function is a
-    hidden unit of a network or a random feature; its value also depends on an offset, which belongs to a.  keys: the
-    keys of [kernel] that the function uses; "normalise" means that its values can be divided by sqrt(k(a, a) k(b,
-    b)).  step, most: the largest intermediate result and the largest |k(a, b)|, given the largest distances and
-    products.  unit: whether k(x, x) is 1 for every x.  definite: whether the function is positive definite.  fades:
-    whether it uses the parameter ``rate`` instead of ``gamma``.  length: for a function of gamma |a - b|, the gamma
-    for which the length scale is 1.
+    hidden unit of a network or a random feature; the value of such a function also depends on an offset that belongs to
+    the vector a.  keys: the keys of [kernel] that the function uses; "normalise" means that its values can be divided
+    by sqrt(k(a, a) k(b, b)).  step, most: the largest intermediate result and the largest |k(a, b)|, given the largest
+    distances and products.  unit: whether k(x, x) is 1 for every x.  definite: whether the function is positive
+    definite.
+    fades: whether the function uses the parameter ``rate`` instead of ``gamma``.  length: for a function of gamma
+    |a - b|, the gamma for which the length scale is 1.
     """
 
     name: str
@@ -252,11 +253,11 @@ KERNEL_RULES = {
             _largest_matern, unit=True, fades=True, length=1.0,
         ),
         KernelRule(
-            "matern32", "(1 + r) exp(-r), r as before", KernelFunction.MATERN32, matern32_value, ("gamma",),
+            "matern32", "(1 + r) exp(-r), r = gamma |a - b|", KernelFunction.MATERN32, matern32_value, ("gamma",),
             _largest_matern, unit=True, length=math.sqrt(3),
         ),
         KernelRule(
-            "matern52", "(1 + r + r^2 / 3) exp(-r), r as before", KernelFunction.MATERN52, matern52_value, ("gamma",),
+            "matern52", "(1 + r + r^2 / 3) exp(-r), r = gamma |a - b|", KernelFunction.MATERN52, matern52_value, ("gamma",),
             _largest_matern, unit=True, length=math.sqrt(5),
         ),
         KernelRule(
@@ -284,7 +285,7 @@ KERNEL_RULES = {
             lambda reach: reach.argument, lambda reach: reach.argument, definite=False, hidden=True,
         ),
         KernelRule(
-            "custom", "yours, see source", KernelFunction.CUSTOM, custom_value,
+            "custom", "your own function, see source", KernelFunction.CUSTOM, custom_value,
             ("gamma", "coef0", "degree", "normalise", "source", "kernel", "max_value"),
             lambda reach: reach.argument, lambda reach: reach.max_value,
         ),
@@ -316,7 +317,7 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def compared(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
-    """k(a, b) of a kernel that has no offset and ignores this argument.  O(D)."""
+    """k(a, b) for a kernel without an offset; the argument offset is ignored.  O(D)."""
     return kernel_value(q, a, b)
 
 

@@ -2,13 +2,13 @@
 
 The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random Features
 for Large-Scale Kernel Machines, 2007), and the constant 1 at the end.  Weights are learned by normalised least mean squares, or
-by recursive least squares.  For inputs and their products, recursive least squares uses the differences from the inputs of the
-first sample.  Otherwise a pressure of 1013 hPa that varies by 1 would be nearly the same feature as the constant, and float32
-has too few digits for the difference.  Using differences does not change which functions f the model can represent.
-Recursive least squares minimises, sample by sample,
-sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the
-features is kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for
-Discrete Sequential Estimation, 1977, V.4): kept as a full matrix in float32, P would soon lose its positive
+by recursive least squares.  If the features are inputs or their products, recursive least squares first subtracts the
+inputs of the first sample from all inputs.  Without this step, a pressure that varies by 1 hPa around 1013 hPa would be
+nearly the same feature as the constant 1, and float32 has too few digits to distinguish the two features.  Subtracting
+constants does not change which functions f the model can represent.  Recursive least squares minimises, sample by
+sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the
+features is stored as a triangular factor L, where P = L L', and updated in Carlson's form (G. J. Bierman, Factorization
+Methods for Discrete Sequential Estimation, 1977, V.4), because a full matrix P in float32 would soon lose its positive
 definiteness.  Several outputs share P.
 """
 
@@ -45,14 +45,14 @@ class LinearStatus(IntEnum):
 
 
 class Gain(IntEnum):
-    """How far, and in which direction, an error moves the weights."""
+    """The vector by which an error is multiplied to change the weights."""
 
     NLMS = 0  # eta phi / |phi|^2 (J. Nagumo, A. Noda 1967); |phi|^2 is at least 1, because of the constant
     RLS = 1  # P phi / (lambda + phi'P phi)
 
 
 class FeatureKind(IntEnum):
-    """What features are made of."""
+    """The kinds of features."""
 
     INPUTS = 0  # x_j
     PRODUCTS = 1  # x_j, then x_i x_j for i <= j
@@ -73,14 +73,14 @@ class Linear(Struct):
 
 
 class LinearWork(Struct):
-    """Intermediate results, which every call recomputes; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     phi: Real[FEATURES]  # the sample's features
     f: Real[FEATURES]  # L'phi
     g: Real[FEATURES]  # P phi
     p: Real[FEATURES]  # the diagonal of P
-    narrowing: Real[FEATURES]  # the factor of each column of L in the update
-    share: Real[FEATURES]  # the factor of the vector that is subtracted from each column
+    narrowing: Real[FEATURES]  # in the update of L: the factor of each column
+    share: Real[FEATURES]  # in the update of L: the factor of the vector that is subtracted from each column
 
 
 class LinearConfig(Config):
@@ -90,7 +90,7 @@ class LinearConfig(Config):
     feature_kind: FeatureKind
     forgets: bool  # whether forgetting < 1
     centres: bool  # whether features are computed from the inputs minus those of the first sample
-    origin_limit: Real  # largest |input| that the rule sees
+    origin_limit: Real  # largest |input| that is passed to the rule
     eta: Real  # learning rate
     forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
     start: Real  # square root of prior_variance
@@ -119,7 +119,8 @@ def wave(m: LinearModel, i: Index, x: Real[DIM]) -> Real:
 
 @kernel
 def input_of(m: LinearModel, x: Real[DIM], j: Index) -> Real:
-    """Input j as the features use it.  The first sample is the origin, so its inputs become 0."""
+    """The value of input j from which features are computed.  [centres] The inputs of the first sample are subtracted,
+    so that the inputs of this sample itself become 0."""
     if not m.centres:
         return x[j]
     if m.started[0] == 0:
@@ -218,11 +219,11 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 @kernel
 def shift(m: LinearModel, gain: Real) -> Index:
-    """Move all weights by gain times the errors, or no weight if any of them would leave its range.  Returns DONE or
-    REFUSED_WEIGHT.  O(F) for each output.
+    """Change all weights by gain times the errors, or change no weight if any weight would leave its range.  Returns
+    DONE or REFUSED_WEIGHT.  O(F) for each output.
 
-    With a single output, the new weights overwrite the features; they are copied to the weights only if all of them are
-    in range.
+    With a single output, the new weights are first written over the features, and copied to the weights only if all of
+    the new weights are in range.
     """
     if m.single:
         m.error[0] = m.error[0] * gain
@@ -254,7 +255,7 @@ def forget_weights(m: LinearModel) -> Index:
 
 @kernel
 def learn_by_gradient(m: LinearModel) -> Index:
-    """Learn by w + eta e phi / |phi|^2.  O(F)."""
+    """Replace w by w + eta e phi / |phi|^2.  O(F)."""
     total = real(0)
     for k in range(len(m.phi)):
         total += m.phi[k] * m.phi[k]
@@ -291,7 +292,7 @@ def bring_back(m: LinearModel) -> None:
 
 @kernel
 def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Index:
-    """Learn by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
+    """Replace w by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
     spread = correlate(m)
     if strays(m, sqrt(real(1) + spread)):
         zero(m.root, len(m.root))
@@ -322,10 +323,10 @@ def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Index:
 
 @kernel
 def learn(m: LinearModel, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be m.y.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
+    """Learn a sample: f(x) should be m.y.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
     make_features(m, x)
     for o in range(len(m.y)):
-        # this sum has exactly the bits of weigh()
+        # this sum has the same bits as in weigh()
         m.error[o] = plus_product(m.weights[o, len(m.phi) - 1], m.weights[o], m.phi, len(m.phi) - 1)
     hear(m)
     # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
@@ -341,7 +342,8 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
 
 @kernel
 def valid_root(m: LinearModel) -> Bool:
-    """Whether L is within its limit or, before the first sample, L and the origin are zero.  O(F^2)."""
+    """After the first sample: whether L is within its limit.  Before the first sample: whether L and the origin are
+    zero.  O(F^2)."""
     if m.started[0] != 0:
         # rows of L become longer only while the trace of P is at most trace_limit
         return rows_within(m.root, len(m.phi), real(0.75) * m.root_limit * m.root_limit)
@@ -361,7 +363,8 @@ def blank(m: LinearModel) -> Bool:
 
 @kernel
 def keeps(m: LinearModel) -> Bool:
-    """Whether learning could have led to this state: nothing is stored before the first sample.  O(F), with RLS O(F^2)."""
+    """Whether learning could have led to this state: before the first sample, all numbers must be zero.  O(F), with RLS
+    O(F^2)."""
     if m.gain == Gain.NLMS:
         return True
     return valid_root(m) and (m.started[0] != 0 or blank(m))

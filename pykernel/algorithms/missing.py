@@ -1,4 +1,4 @@
-"""Missing inputs: a program around an inner program.  The outer program first completes each sample.
+"""Missing inputs: an outer program completes each sample, and passes the complete sample to an inner program.
 
 An input that is NaN is missing.  A missing input is replaced by its running mean, its given center, or its latest
 value.  Before an input has had its first value, its running mean is 0, and the mean or the center is used instead of
@@ -33,13 +33,13 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Entry, Program
 
 Answer = Variable("Answer")
-"""The type of the answer to a question of the inner model."""
+"""The type of the array to which a question of the inner model writes."""
 Truth = Variable("Truth")
 """The type of the inner model's labels."""
 
 
 class Completed(Struct):
-    """The sample without gaps.  Every call writes it again, so it may be zero at first."""
+    """The completed sample.  Every call rewrites it, so zero is a valid initial value."""
 
     full: Real[DIM]  # the sample, with replacements for its missing inputs
 
@@ -79,8 +79,8 @@ def is_missing(value: Real) -> Bool:
 
 @kernel
 def stand_in(m: Staged, j: Index) -> Real:
-    """The replacement for a missing input j.  If there is no latest value yet, it is the input's mean, which is then 0,
-    or the input's given center."""
+    """The replacement for a missing input j.  If there is no latest value yet, the replacement is the input's mean,
+    which is then 0, or the input's given center."""
     if m.keeps_latest:
         if m.values_seen[j] > 0:
             return m.latest_input[j]

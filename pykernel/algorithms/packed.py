@@ -241,7 +241,7 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
     if start < 0:
         out[0] = l[0] * z[0]
         start = 1
-    # this condition is never true, but because of the test GCC needs no loop counters
+    # this condition is never true; because of this test, GCC knows the limits and needs no loop counters
     if n > MOST or start > MOST:
         return
     row = row_of(start)

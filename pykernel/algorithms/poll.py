@@ -1,9 +1,9 @@
 """The linear expert for labels that are classes: probabilities are averaged.
 
-The functions f of the model and of the expert become probabilities by the softmax of s f.  The sharpness s is learned along the
-gradient of -log p_y.  Model and expert are judged by the running mean of the Brier score plus 1 for each wrong class:
-with the Brier score alone, a cautious expert would be trusted too long, and wrong classes alone are too rare for a
-comparison.
+The functions f of the model and of the expert are converted to probabilities by the softmax of s f.  The sharpness s is
+learned by gradient descent on -log p_y.  The error measure of model and expert is the running mean of the Brier score,
+to which 1 is added if the predicted class is wrong.  The Brier score alone would favour a cautious expert for too long,
+and wrong classes alone are too rare for a comparison.
 
 The returned probabilities are calibrated by the labels seen so far.  Each of k classes has the probability
 
@@ -14,10 +14,10 @@ r = (e / k) / q_y.  So e is moved towards r, and s is moved down the gradient of
 (expectation-maximisation, one sample at a time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e
 changes which class is the most likely.
 
-The joint answers are 2 q - 1, so that the largest answer belongs to the most likely class; for two classes, the single answer
-is positive for the second class.  With class weights w, the joint answers are 2 w q / sum w q - 1: then the class
-with the largest w q is predicted; the returned probabilities are still q.  The balanced weight of a class with the
-fraction c of the labels is 1 / sqrt(c).
+The joint predictions are 2 q - 1, so that the largest prediction belongs to the most likely class.  Two classes have a
+single joint prediction, which is positive if the second class is more likely.  With class weights w, the joint
+predictions are 2 w q / sum w q - 1, so that the class with the largest w q is predicted; the returned probabilities are
+still q.  The balanced weight of a class is 1 / sqrt(c), where c is the fraction of labels in this class.
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped, log2_one_plus, softmax, winner
@@ -49,7 +49,8 @@ RANDOM_RATE = Constant(0.02)
 PROBABILITY_LEAST = Constant(2.0**-24)
 """Smaller probabilities are raised to this, which limits their logarithms.  Returned probabilities are never that small."""
 SHARE_RATE = Constant(2.0**-11)
-"""Learning rate of the classes' fractions of the labels, once the number of labels has reached the horizon of the mean errors."""
+"""Learning rate of the fraction of labels in each class, once the number of labels has reached the horizon of the mean
+errors."""
 SHARE_LEAST = Constant(2.0**-12)
 
 
@@ -77,7 +78,8 @@ def odds(f: Real, sharp: Real, outputs: Index) -> Real:
 
 @kernel
 def soften(f: Real[OUTPUTS], sharp: Real) -> None:
-    """Turn functions into probabilities; for two classes, into the probability of the second.  O(classes)."""
+    """Convert functions to probabilities.  For two classes, the result is the probability of the second class.
+    O(classes)."""
     for o in range(len(f)):
         f[o] = odds(f[o], sharp, len(f))
     softmax(f)
@@ -85,7 +87,7 @@ def soften(f: Real[OUTPUTS], sharp: Real) -> None:
 
 @kernel
 def harden(p: Real[OUTPUTS]) -> None:
-    """Turn probabilities into functions whose softmax gives these probabilities.  O(classes)."""
+    """Convert probabilities to functions whose softmax gives these probabilities.  O(classes)."""
     for o in range(len(p)):
         own = clipped(p[o], PROBABILITY_LEAST, real(1))
         if len(p) == 1:
@@ -119,7 +121,7 @@ def by_chance(outputs: Index) -> Real:
 
 @kernel
 def tell(m: Advised, f: Real[OUTPUTS]) -> None:
-    """Turn the joint functions into q, the returned probabilities.  O(classes)."""
+    """Convert the joint functions to q, the returned probabilities.  O(classes)."""
     soften(f, sharpness_told(m))
     random = random_labels(m)
     for o in range(len(f)):
@@ -128,13 +130,13 @@ def tell(m: Advised, f: Real[OUTPUTS]) -> None:
 
 @kernel
 def share_of(m: Advised, o: Index) -> Real:
-    """A class's fraction of the labels; before the first label, all classes have the same fraction."""
+    """The fraction of labels in a class.  Before the first label, all classes have the same fraction."""
     return m.class_share[o] if m.class_share[o] > real(0) else by_chance(len(m.class_share))
 
 
 @kernel
 def count_class(m: Advised, y: Real[OUTPUTS]) -> None:
-    """Update the classes' fractions of the labels.  O(classes)."""
+    """Update the fraction of labels in each class.  O(classes)."""
     rate = SHARE_RATE
     if m.compared[0] < m.compared_most:
         rate = real(1) / (real(m.compared[0]) + real(1) / by_chance(len(y)))
@@ -170,7 +172,8 @@ def favour(m: Advised, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Replace the model's functions y by the joint answers 2 q - 1, and write q to m.polled.  O(D) for each class."""
+    """Replace the model's functions y by the joint predictions 2 q - 1, and write q to m.polled.  O(D) for each
+    class."""
     soften(y, sharpness_of_model(m))
     if heard(m):
         for o in range(len(y)):
@@ -215,7 +218,7 @@ def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS], r
 
 @kernel
 def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> None:
-    """Update s and e by a label.  f: the joint functions before calibration; p: working memory.  O(classes)."""
+    """Update s and e with a label.  f: the joint functions before calibration; p: working memory.  O(classes)."""
     sharp = sharpness_told(m)
     random = random_labels(m)
     copy(f, p, len(y))
@@ -234,8 +237,8 @@ def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) 
 
 @kernel
 def judge_classes(m: Advised, y: Real[OUTPUTS], k: Real[OUTPUTS], expert: Real[OUTPUTS]) -> None:
-    """Judge the model, the expert and their joint answer by the label's class.  k, expert: the functions of model and
-    expert.  O(classes)."""
+    """Update the errors and the sharpness of model and expert, and the calibration of the joint probabilities, with a
+    label.  k, expert: the functions of model and expert.  O(classes)."""
     own = sharpness_of_model(m)
     copy(k, m.whole, len(y))
     soften(m.whole, own)

@@ -1,17 +1,17 @@
 """Removing a vector from triangles and covariances, in packed storage.
 
 A square root T of an inverse, T'T = K^-1, has a row for each vector.  The rows define coordinates in which K is I.
-Removing vector r also removes one coordinate, the direction of its column w in T.  Each later row is rotated against the rows
-before it, so that it has no component in this direction: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for
-k from r to i, row i becomes
+Removing vector r also removes one coordinate: the direction of w, which is column r of T.  Each later row is rotated
+against the rows before it, so that it has no component in this direction: with x_i = |(w_r, .., w_i)| and g_i = sum_k
+w_k (row k), for k from r to i, row i becomes
 
     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
 
 which are Givens rotations of row i against g_(i-1) / x_(i-1) with three products instead of four.  This form is as
 stable as four products: an error of g_i is proportional to x_i, and g_i is multiplied by a d that contains 1 / x_i.
 
-``gathered`` holds g, ``keep`` c, ``drop`` d, and ``weight`` w.  Later rows move up.  Rows are processed in pairs, so that g is
-read and written half as often.
+The arrays ``gathered``, ``keep``, ``drop`` and ``weight`` hold g, c, d and w.  Later rows move up.  Rows are processed
+in pairs, so that g is read and written half as often.
 """
 
 from pykernel.algorithms.packed import MOST, odd, row_of
@@ -62,7 +62,7 @@ def release_vector(
         inverse = shorter
     gathered[r] = square
     row = row + r + 1
-    # this condition is never true, but because of the test GCC needs no loop counters
+    # this condition is never true; because of this test, GCC knows the limits and needs no loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     first = r + 1
@@ -223,7 +223,7 @@ def release_coordinate_of(
     both = first * gathered[r]
     to = row
     row = row + r + 1
-    # this condition is never true, but because of the test GCC needs no loop counters
+    # this condition is never true; because of this test, GCC knows the limits and needs no loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     for i in range(r + 1, n, 2):

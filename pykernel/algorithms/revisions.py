@@ -1,8 +1,9 @@
-"""Revisions of the algorithms: whether two versions of the code give the same bits and can exchange states.
+"""Revisions of the algorithms.  They tell whether two versions of the code give the same bits and can exchange states.
 
-The text of the source does not matter: renaming a variable does not invalidate states in the field.  So intended changes of
-results are recorded here.  ``tests/host/test_identity.py`` compares the bits of each algorithm with recorded bits: it
-demands a new revision number if the bits have changed, and refuses one if they have not.
+Revisions do not depend on the text of the source, so that renaming a variable does not invalidate the states of
+devices.  Instead, intended changes of results are recorded here.  ``tests/host/test_identity.py`` compares the bits of
+each algorithm with recorded bits: it demands a new revision number if the bits have changed, and refuses a new number
+if they have not.
 """
 
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Revision:
-    """bits: to be raised when the same samples lead to other answers, statuses or numbers in memory.  meaning: to be
-    raised as well when an older state would be misread; devices refuse states with another meaning."""
+    """bits: raise this number when the same samples lead to other predictions, statuses or numbers in memory.
+    meaning: raise this number, too, when an older state would be misread.  Devices refuse states with another value of
+    ``meaning``."""
 
     bits: int = 1
     meaning: int = 1
@@ -20,7 +22,7 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # learning can be frozen, and the state says whether it is frozen
     # matrix rows are processed in pairs
-    # the threshold of novelty follows a given rate of rows in alarm, and is not spoilt by a surprise during the warm-up
+    # the threshold of novelty follows a given rate of rows in alarm, and is not distorted by a surprise during the warm-up
     # a triangle is kept instead of P
     # for the threshold of novelty, a whole alarm is one event
     # rotations need three products
@@ -42,10 +44,11 @@ RAISED: dict[str, Revision] = {
     "frozen int16": Revision(bits=2),  # a vector's contributions of less than one unit are also rounded down
     # the linear expert of [mixture] does not forget beyond its prior
     # mean squares are in smaller units, and inputs may have standard deviations below 2^-40
-    # labels may come late, and the expert clips labels around its own answers
+    # labels may come late, and the expert clips labels around its own predictions
     # labels that the gain uses are counted separately from other labels
     "stages": Revision(bits=5, meaning=4),
-    "stages int16": Revision(bits=3, meaning=2),  # labels may come late; the first label becomes the mean
+    # labels may come late; the first label becomes the mean; the second label no longer replaces the mean of the first output
+    "stages int16": Revision(bits=4, meaning=2),
     "nystrom-rls": Revision(bits=2),  # learning can be frozen
     # matrix rows are processed in pairs, and the first of an odd number of rows alone
     # the unit and the mean square of the labels are in smaller units

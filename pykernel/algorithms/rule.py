@@ -1,4 +1,4 @@
-"""What a rule consists of, and the program that the frame builds from it for each kind of label."""
+"""The definition of a rule, and the programs that the frame builds from it, one for each kind of label."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ UPDATES: Mapping[LabelKind, Kernel] = {
 class Rule:
     """A rule, or a family of rules that share their memory.
 
-    model: the class with all parts of the rule and of the frame.  memory: what the rule keeps between calls.  work:
-    what every call computes anew.  statuses: the rule's own statuses.  hooks: placeholder of ``hooks.py`` -> the
-    rule's kernel.  costs: the costs of ``answer`` and ``learn``, for the documentation of the C code.  questions,
-    actions: the rule's own entries.  calibrated: tells for a configuration whether the rule itself computes class
-    probabilities (``chances``).  labels: the kinds of label that the rule learns.  restarts: whether there is a
-    function that makes the model forget everything.  The other attributes are those of ``Program``.
+    model: the class with all parts of the rule and of the frame.  memory: the structs that the rule keeps between
+    calls.  work: the structs that every call recomputes.  statuses: the rule's own statuses.  hooks: placeholder of
+    ``hooks.py`` -> the rule's kernel.  costs: the costs of ``answer`` and ``learn``, for the documentation of the C
+    code.  questions, actions: the rule's own entries.  calibrated: a function of a configuration that returns whether
+    the rule itself computes class probabilities (``chances``).  labels: the kinds of label that the rule learns.
+    restarts: whether there is a function that makes the model forget everything.  The other attributes are those of
+    ``Program``.
     """
 
     name: str
@@ -87,18 +88,18 @@ LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 
 
 def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
-    """What is replaced in the frame's kernels: the model, the kernels of which the model has its own version, and the
-    costs in the documentation of the C code.
+    """Return what replaces parts of the frame's kernels: the model, the kernels of which the model has its own version,
+    and the costs in the documentation of the C code.
 
-    A model without a rule must replace ``respond``, the answer to an unscaled input; for classes, also
-    ``most_likely`` and ``chances``; and, if it collects samples, ``take``.
+    A model without a rule must replace ``respond``, which predicts for an unscaled input.  A model that only collects
+    samples must also replace ``take`` or ``take_class``.
     """
     return {Framed: model, "O(answer)": answered, "O(learn)": learned or answered, **hooks}
 
 
 def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
-    """The frame's questions, also for a model without a rule.  calibrated: tells whether a configuration has class
-    probabilities; None: no configuration has them."""
+    """The frame's questions, also for a model without a rule.  calibrated: a function that returns whether a
+    configuration has class probabilities; None if no configuration has them."""
     found = [Entry("predict", predict, "question")]
     if kind == "class":
         found.append(Entry("classify", classify, "question"))

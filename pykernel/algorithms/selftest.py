@@ -1,4 +1,5 @@
-"""The numbers that self-tests feed to a model.  They are chosen to reveal arithmetic that does not follow IEEE 754."""
+"""Inputs and labels for the self-tests of models.  The numbers are chosen to reveal arithmetic that does not follow
+IEEE 754."""
 
 from pykernel.dialect import Constant, Index, Real, absolute, floor_shift, kernel, multiply_high, real
 

@@ -14,7 +14,7 @@ with h = df / d(a, b, w), g = P h, and s = R + sum over blocks of h'g,
 
 P - g g' / s is between 0 and P, so that P stays between (1 - lambda) P0 and P0.  In directions that inputs do not
 excite, P returns to its prior and neither grows nor vanishes.  A block whose P is outside this range is reset.
-Rounding cannot cause this, but damaged memory can.
+Rounding cannot take P out of the range, but damaged memory can.
 
 NLMS: steps along the gradient, normalised by its squared length, without any matrix.
 
@@ -67,7 +67,7 @@ USUAL = Constant(25.0)
 SUITED = Constant(4.0)
 """Largest |a| and |b| after a change to a smaller unit."""
 UNCERTAIN = Constant(0.3)
-"""How much noise shortens the gradient steps: they are divided by 1 + UNCERTAIN times the noise, at most by 1 + SLOWEST."""
+"""Gradient steps are divided by 1 + UNCERTAIN times the noise, but by no more than 1 + SLOWEST."""
 SLOWEST = Constant(30.0)
 
 
@@ -76,7 +76,7 @@ class SpectrumStatus(IntEnum):
 
 
 class Update(IntEnum):
-    """How weights and frequencies learn."""
+    """The update of weights and frequencies."""
 
     EKF = 0  # decoupled extended Kalman filter
     NLMS = 1  # normalised gradient
@@ -95,7 +95,7 @@ class Waves(Struct):
 
 
 class Spectrum(Struct):
-    """How well the waves are known, and the unit of their sum."""
+    """The covariance of the waves' parameters, and the unit of each output."""
 
     # P of each block of sinusoids, row by row up to the diagonal; a sinusoid has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
@@ -106,7 +106,7 @@ class Spectrum(Struct):
 
 
 class SpectrumWork(Struct):
-    """Intermediate results, which every call recomputes; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     # derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x / sigma
     h: Real[GROUPS, GROUP_SIZE]
@@ -122,8 +122,9 @@ class SpectrumConfig(Config):
     prior: Real[GROUP_SIZE]  # diagonal of P0
     forgetting: Real  # lambda for each update; a sample has one update for each output
     renewal: Real  # 1 - lambda
-    shrink: Real  # each sample multiplies the weights by this, so that they return to their prior, as P does
-    noise: Real  # R, if it is not estimated
+    # factor by which each sample multiplies the weights, so that the weights return to their prior, as P does
+    shrink: Real
+    noise: Real  # R, if the noise is not estimated
     covariance_limit: Real  # largest |P_ij|
     eta: Real  # learning rate of the gradient
     frequency_share: Real  # gradient: learning rate of the frequencies, divided by that of the weights
@@ -165,7 +166,7 @@ def add_waves(m: WavesModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def keep_waves(m: WavesModel, x: Real[DIM]) -> None:
-    """Add the sinusoids to m.error, and keep them in m.h.  The sums have exactly the bits of ``add_waves``.  O(N D),
+    """Add the sinusoids to m.error, and keep them in m.h.  The sums have the same bits as in ``add_waves``.  O(N D),
     and O(N) for each output."""
     for block in range(len(m.h)):
         at = 0
@@ -239,7 +240,8 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    # this function does not clip labels that the stages clip: the limit of the stages doubles with each consecutive outlier, so the mean square soon grows
+    # labels that the stages clip are not clipped again here: the limit of the stages doubles with each consecutive
+    # outlier, so the mean square soon grows
     if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] = clipped(m.power[o] + rate * (square - m.power[o]), real(0), POWER_MOST)
@@ -247,7 +249,8 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
-            # rare large labels hardly change the mean square, but they need weights that are in range only with the large unit, so this unit is kept
+            # rare large labels hardly change the mean square, but need weights that are in range only with the large
+            # unit; so the large unit is kept
             if m.limits or suits(m, o, part):
                 for i in range(len(m.frequencies)):
                     m.a[o, i] = bounded(part * m.a[o, i], WEIGHT_MOST)
@@ -318,7 +321,8 @@ def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
         s = noise(m)
     for block in range(len(m.covariance)):
         more = spread(m, o, block, x)
-        # only overwritten memory makes h'P h negative: a negative diagonal element then makes downdate() reset the block
+        # h'P h can be negative only if memory was overwritten; a negative diagonal element then makes downdate() reset
+        # the block
         if not (more >= real(0)):
             m.covariance[block, 0] = -m.prior[0]
             zero(m.g[block], len(m.prior))
@@ -363,13 +367,13 @@ def descend(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
 
 @kernel
 def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be m.y.  Returns DONE."""
+    """Learn a sample: f(x) should be m.y.  Returns DONE."""
     if m.counted[0] == 0:
         begin(m)
     zero(m.error, len(m.y))
     keep_waves(m, x)
     for o in range(len(m.y)):
-        # this product has exactly the bits of weigh()
+        # this product has the same bits as in weigh()
         m.error[o] = m.label_limit * (PART_OF_LIMIT * m.unit[o] * m.error[o])
     hear(m)
     if m.counted[0] < m.power_horizon:

@@ -1,4 +1,5 @@
-"""Classes by a linear part and a few sinusoids with learned frequencies: multinomial logistic regression, without a matrix.
+"""Classification by a linear part and a few sinusoids with learned frequencies: multinomial logistic regression,
+without a matrix.
 
 Class c has the function f_c(x) = u_c'h(x), with h = (1, sqrt(D) z, cos(w_1'z), sin(w_1'z), ...) and z = x / sigma;
 probabilities are p = softmax(f), calibrated before they are returned (``pykernel.algorithms.poll``).  A sample of class y is
@@ -8,8 +9,9 @@ b_ic cos(w_i'z) - a_ic sin(w_i'z) for the weights a, b of sinusoid i,
     u_c <- u_c - eta r_c h / |h|^2
     w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
 
-The step of u changes f(x) by - eta r.  To first order, the step of w changes f(x) by at most eta_w |r|, and each angle by at most
-eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so that steps with eta below 4 reduce -log p_y.
+The step of u changes f(x) by -eta r.  To first order, the step of w changes f(x) by at most eta_w |r|, and each angle
+by at most eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so that steps with eta below 4 reduce
+-log p_y.
 
 Two classes share one function f: the first class has -f, and the second f.
 """
@@ -55,7 +57,7 @@ class Plane(Struct):
 
 
 class SoftmaxWork(Struct):
-    """Intermediate results, which every call recomputes; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     surplus: Real[OUTPUTS]  # first the probabilities of the classes, later their excess over the targets
 
@@ -174,7 +176,7 @@ def blank(m: SoftmaxModel) -> Bool:
 
 @kernel
 def keeps(m: SoftmaxModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample, all numbers are zero.  O(1)."""
+    """Whether learning could have led to this state: before the first sample, all numbers must be zero.  O(1)."""
     if not m.votes:
         if not calibrated(m):
             return False

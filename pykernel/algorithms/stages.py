@@ -1,15 +1,15 @@
-"""Optional stages around a rule that learns sample by sample, so that it accepts raw inputs and raw labels.
+"""Optional stages around a rule that learns sample by sample, so that the model accepts raw inputs and raw labels.
 
 Inputs are standardised.  The label's running mean m and a linear part l(x) are subtracted from the label, and the rule learns the
-residual.  A gain g says how reliable the rule has been.  The answer is f(x) = m + l(x) + g k(x), where k is the rule's own
-answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label far from the
-answer may be a fault: its distance from the answer is clipped to a multiple of the usual error.  Outlying inputs are
-clipped, too.
+residual.  A gain g measures how reliable the rule has been.  The prediction is f(x) = m + l(x) + g k(x), where k is the
+rule's own prediction.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label
+far from the prediction may be a fault: its distance from the prediction is clipped to a multiple of the usual error.
+Outlying inputs are clipped, too.
 
 In a running mean of the first n samples, sample k has the weight k; beyond the horizon, the weights of older samples
 fall by the factor 1 - 2 / (horizon + 1) with each sample.  So the weight of atypical first samples falls as 1 / n^2.
 
-A stage sees only the rule's status and k(x), and changes only after the rule has accepted the sample.  For a rule
+A stage uses only the rule's status and k(x), and is updated only after the rule has accepted the sample.  For a rule
 that takes the noise of its labels into account, this noise can be estimated from residuals.  A stage that is switched
 off takes no memory and no code.  A state of all zeros means that nothing has been learned yet.  Squares are computed in
 units of the label's limit, so that none overflows.
@@ -37,7 +37,7 @@ from pykernel.dialect import (
 )
 
 LOUD = Constant(2.0**20)
-"""Answers and residuals are clipped to this many times the label's limit, so that no square overflows."""
+"""Predictions and residuals are clipped to this many times the label's limit, so that no square overflows."""
 PARTS = 2.0**40
 """Numbers are squared in units of the label's limit / PARTS, so that squares of labels far below the limit are not subnormal."""
 PART_OF_LIMIT = Constant(1 / PARTS)
@@ -77,25 +77,29 @@ class Stages(Struct):
     averaged: between(Index, 0, "center_horizon")  # number of labels in this mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
-    # running mean of r k: r is what the rule should have answered, k is what the rule answered
+    # running mean of r k, where r is the rule's target, and k is the rule's own prediction
     agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER, after="answers_judged")
     strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="answers_judged")  # running mean of k^2
     left_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of (r - k)^2
     label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
-    label_shock: between(Real, 0, LOUD)  # the same as shock, but for labels
+    # 2^n - 1 after n consecutive outlying labels; the limit of the labels is multiplied by 1 + label_shock
+    label_shock: between(Real, 0, LOUD)
     judged: between(Index, 0, "gain_horizon")  # number of labels in these means, at most their horizon
-    # number of answers that were judged for the gain; smaller than the field ``judged`` if labels come late
+    # number of predictions that were compared with labels for the gain; smaller than the field ``judged`` if labels
+    # come late
     answers_judged: between(Index, 0, "gain_horizon")
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
 
 class Sample(Struct):
-    """The sample that is learned.  Every call writes it again, so it may be zero at first."""
+    """The sample that is being learned.  Every call rewrites it, so zero is a valid initial value."""
 
-    x: Real[DIM]  # the input as the rule sees it
-    other: Real[DIM]  # what the rule would see if outlying values were treated the other way (clipped or replaced)
+    x: Real[DIM]  # the input that is passed to the rule
+    other: Real[
+        DIM
+    ]  # the rule's input if outlying values were treated the other way: clipped instead of replaced, or the reverse
     absent: Index[DIM]  # 1: the input was missing and has been replaced
-    y: Real[OUTPUTS]  # what f(x) should be
+    y: Real[OUTPUTS]  # the target of f(x)
     label: Real[OUTPUTS]  # the label before the stages subtracted their parts
     value: Real[OUTPUTS]  # f(x) before the sample was learned
     most: Real[OUTPUTS]  # largest distance of the label from f(x); a label further away is clipped
@@ -112,16 +116,18 @@ class StageConfig(Config):
     keeps_latest: bool  # whether a missing input is replaced by its latest value
     centers: bool  # whether the label's running mean is subtracted
     leads: bool  # whether a linear part is subtracted
-    gains: bool  # whether the rule's answer is multiplied by a gain
+    gains: bool  # whether the rule's own prediction is multiplied by a gain
     estimates_noise: bool  # whether the noise of the labels is estimated
-    limits: bool  # whether labels are clipped to a distance from the answer
-    judges: bool  # whether answers are compared with labels: whether gains, estimates_noise or limits is true
-    follows: bool  # whether labels pass through stages: whether any of centers, leads, gains, estimates_noise and limits is true
-    clamps: bool  # whether predictions are kept between low and high
-    expects: bool  # whether labels judge answers; if labels come late, the answers are kept until then
-    mixes: bool  # whether the answer is a mean of the model's answer and that of a linear expert
+    limits: bool  # whether labels are clipped to a distance from the prediction
+    judges: bool  # whether predictions are compared with labels: true if gains, estimates_noise or limits is true
+    # whether labels pass through stages: true if centers, leads, gains, estimates_noise or limits is true
+    follows: bool
+    clamps: bool  # whether predictions are clipped to the range from low to high
+    # whether predictions are compared with labels, and are stored until the labels come if labels come late
+    expects: bool
+    mixes: bool  # whether the prediction is a mean of the predictions of the model and of a linear expert
     votes: bool  # for classes: whether the class probabilities of the model and of a linear expert are averaged
-    scales: bool  # whether the rule sees scaled inputs, not the given ones
+    scales: bool  # whether the rule gets scaled inputs instead of the given inputs
     clip: Real  # inputs are clipped to this many standard deviations from their means
     input_warmup: Index  # number of samples that the standardiser sees before the model learns
     input_horizon: Index  # number of latest samples that the inputs' mean and variance describe
@@ -132,7 +138,7 @@ class StageConfig(Config):
     remainder_limit: Real  # largest |r| that the rule has to learn
     label_limit: Real  # largest |y| that is accepted
     label_unit: Real  # 2^40 / label_limit
-    label_clip: Real  # a label's distance from the answer is clipped to this many usual errors
+    label_clip: Real  # a label's distance from the prediction is clipped to this many usual errors
     noise_first: Real  # the noise before it is estimated
     noise_known: Real  # lower limit of the fraction of the labels' variance that counts as explained
     noise_low: Real  # smallest noise
@@ -157,15 +163,16 @@ OUTLYING = Constant(5.0)
 that an outlier has little effect."""
 EVIDENCE_NEEDED = Constant(0.2)
 """If the evidence is above this, an outlying input is replaced by its held value.  The threshold is above zero,
-because a choice made by chance could last: the rule learns nothing about outlying values while they are replaced."""
+because a choice that was made by chance could persist: while outlying values are replaced, the rule learns nothing
+about them."""
 MARKED_MOST = Constant(2.0**60)
 """Larger inputs are clipped to this when the mark of a sample is computed."""
 GOLDEN = Constant(1.6180339887498948482)
 EVIDENCE_RATE = Constant(0.1)
 """Weight of one outlying sample in the evidence, which decides between clipping an input and replacing it by its held value."""
 EXPLAINED = Constant(4.0)
-"""If an input is at its limit, the limit of the label's distance from the answer is multiplied by this: samples with
-outlying inputs often have unusual labels."""
+"""If an input is at its limit, the largest accepted distance between label and prediction is multiplied by this,
+because samples with outlying inputs often have unusual labels."""
 TRUSTED = 20
 """With fewer samples than this, the gain is 1 and the noise is noise_first: estimates from fewer samples
 would be unreliable."""
@@ -173,7 +180,7 @@ would be unreliable."""
 
 @kernel
 def shaken(shock: Real, outlying: Bool) -> Real:
-    """0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples."""
+    """2^n - 1 after n consecutive outlying samples."""
     if not outlying:
         return real(0)
     return clipped(real(2) * shock + real(1), real(0), LOUD)
@@ -196,7 +203,7 @@ def outlies(m: Staged, x: Real[DIM], j: Index) -> Bool:
 
 @kernel
 def held(m: Staged, j: Index) -> Real:
-    """The latest value of an input that was not outlying, standardised."""
+    """The latest value of input j that was not outlying, in standardised form."""
     if m.keeps_latest:
         return bounded((m.latest_input[j] - m.mean[j]) * m.scale[j], m.clip)
     return m.held_input[j]
@@ -204,7 +211,8 @@ def held(m: Staged, j: Index) -> Real:
 
 @kernel
 def see(m: Staged, x: Real[DIM]) -> None:
-    """Write the input as the rule sees it to m.x, scaled by running statistics or by given numbers.  O(D)."""
+    """Scale x by running statistics or by given numbers, and write the result, which is passed to the rule, to m.x.
+    O(D)."""
     if m.standardises:
         for j in range(len(x)):
             m.x[j] = bounded((x[j] - m.mean[j]) * m.scale[j], m.clip)
@@ -212,7 +220,7 @@ def see(m: Staged, x: Real[DIM]) -> None:
                 if m.evidence[j] > EVIDENCE_NEEDED and outlies(m, x, j):
                     m.x[j] = held(m, j)
             if m.completes:
-                # an input whose first values are missing has its own warm-up, during which the rule sees its mean
+                # an input whose first values are missing has its own warm-up, during which the rule gets the mean of the input
                 if m.values_seen[j] < m.input_warmup:
                     m.x[j] = real(0)
     elif m.rescales:
@@ -284,8 +292,8 @@ def observe(m: Staged, x: Real[DIM]) -> None:
 
 @kernel
 def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
-    """Write to m.other what the rule would see if outlying inputs were clipped instead of replaced by held values, or
-    the other way round.  Returns whether an input is outlying.  O(D)."""
+    """Write to m.other the rule's input if outlying values were treated the other way: clipped instead of replaced by
+    held values, or replaced instead of clipped.  Returns whether an input is outlying.  O(D)."""
     found = False
     for j in range(len(x)):
         m.other[j] = m.x[j]
@@ -299,7 +307,7 @@ def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
 
 @kernel
 def gather_evidence(m: Staged, x: Real[DIM], gain: Real) -> None:
-    """Update the evidence of each outlying input, and keep the values of the other inputs, standardised.  O(D).
+    """Update the evidence of each outlying input, and store the standardised values of the other inputs.  O(D).
 
     gain: the result of try_otherwise().
     """
@@ -313,7 +321,7 @@ def gather_evidence(m: Staged, x: Real[DIM], gain: Real) -> None:
 
 @kernel
 def keep_latest(m: Staged, x: Real[DIM]) -> None:
-    """Keep the inputs that are neither missing nor outlying, unscaled.  O(D)."""
+    """Store the unscaled values of the inputs that are neither missing nor outlying.  O(D)."""
     for j in range(len(x)):
         if m.absent[j] == 0:
             usual = True
@@ -368,7 +376,7 @@ def settle_inputs(m: Staged, x: Real[DIM]) -> None:
 
 @kernel
 def lead(m: Staged, x: Real[DIM], o: Index) -> Real:
-    """m + l(x) of output o, for the input as the rule sees it.  O(D)."""
+    """m + l(x) of output o.  x: the input that is passed to the rule.  O(D)."""
     total = real(0)
     if m.centers:
         total = m.center[o]
@@ -379,7 +387,7 @@ def lead(m: Staged, x: Real[DIM], o: Index) -> Real:
 
 @kernel
 def trust(m: Staged, o: Index) -> Real:
-    """The gain g, which says how reliable the rule has been: from 0, not at all, to 1, fully."""
+    """The gain g, which measures how reliable the rule has been: from 0 (not at all) to 1 (fully)."""
     if m.answers_judged[0] < TRUSTED or not (m.strength[o] > real(0)):
         return real(1)
     return clipped(m.agreement[o] / m.strength[o], real(0), real(1))
@@ -419,8 +427,8 @@ def clamp(m: Staged, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
-    """Compute the largest distance of a residual from the rule's answer; a residual further away is clipped.  x: the
-    input as the rule sees it.  O(D)."""
+    """Compute the largest accepted distance between a residual and the rule's own prediction; a residual further away
+    is clipped to this distance.  x: the input that is passed to the rule.  O(D)."""
     allowed = m.label_clip * (real(1) + m.label_shock[0])
     if m.standardises:
         explained = False
@@ -436,7 +444,7 @@ def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
 
 @kernel
 def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
-    """r = y - m - l(x), clipped to its limit: what the rule has to learn.  O(D) for each output.
+    """Compute the residual r = y - m - l(x), clipped to its limit, which the rule has to learn.  O(D) for each output.
 
     The first label is its own mean, so its residual is 0.
     """
@@ -469,7 +477,7 @@ def judge_rule(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) 
 
 @kernel
 def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate: Real) -> None:
-    """Update the means that compare the rule's answers k with the residuals r."""
+    """Update the means that compare the rule's own predictions k with the residuals r."""
     if m.gains and m.verdict[0] <= GIVEN:
         judge_rule(m, y, r, k)
     if m.limits or m.estimates_noise:
@@ -489,8 +497,8 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
 
 @kernel
 def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Update the stages after the rule has learned r, which was clipped to a distance of m.most from the rule's answer
-    k.  O(D) for each output."""
+    """Update the stages after the rule has learned r, whose distance from the rule's own prediction k was clipped to
+    m.most.  O(D) for each output."""
     for o in range(len(y)):
         m.learned[o] = y[o]
     if m.limits:
@@ -498,7 +506,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
         for o in range(len(y)):
             if r[o] >= k[o] + m.most[o] or r[o] <= k[o] - m.most[o]:
                 outlying = True
-                # the answer itself may be outside the range of labels
+                # the prediction itself may be outside the range of labels
                 m.learned[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
         m.label_shock[0] = shaken(m.label_shock[0], outlying)
     if m.judges:
@@ -521,7 +529,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
 
 @kernel
 def valid_inputs(m: Staged) -> Bool:
-    """Whether the scales match the variances, and the numbers of values are possible.  O(D)."""
+    """Whether the scale of each input matches its variance, and the number of its values is possible.  O(D)."""
     if not m.completes and m.observed[0] == 0:
         return True
     for j in range(len(m.mean)):

@@ -26,7 +26,8 @@ class Factor(Struct):
 
 @kernel
 def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise: Real) -> Index:
-    """Write the factor L.  Returns the number of the first vector that depends on the vectors before it, or -1.  O(N^2 D + N^3).
+    """Write the factor L.  Returns the index of the first vector that depends on the vectors before it, or -1 if there
+    is none.  O(N^2 D + N^3).
 
     noise: the constant that is added to K's diagonal.
 

@@ -60,7 +60,7 @@ class Basis:
     method : str
     stopped : "n_max", "tau", "spanned" (each remaining row has delta < epsilon) or "exhausted" (no row remains)
     reason : str
-        The reason why "auto" chose this method; empty if the method was given.
+        The reason why "auto" chose this method, or "" if the method was given.
     bound : float or None
         An upper bound of tr R / tr K over all rows, which holds with the requested ``confidence``.  None if no confidence
         was requested.

@@ -1,13 +1,13 @@
-"""A stopping rule with a guarantee of confidence c.  How much a growing basis leaves out is measured on rows that are drawn
-separately.
+"""A stopping rule whose result holds with confidence c.  The part that a growing basis leaves out is measured on rows that
+are drawn separately.
 
 Let t_n be tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, where row i
 has the probability k_ii / tr K.  Each delta_i = R_ii / k_ii lies in [0, 1], and the expectation of delta_i is t_n.  Let
 s_n be the mean of delta_i over the m rows.  U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) /
 (1 - p))) <= log(1 / (1 - c)).  By Hoeffding's inequality in its relative form (1963, Theorem 1), U_n is an upper bound
-of t_n with probability c.
+of t_n with a probability of at least c.
 
-If the selection stops at the first U_n <= tau, then at most tau is left out with probability c (proof in
+If the selection stops at the first U_n <= tau, then at most tau is left out with a probability of at least c (proof in
 docs/bases.md).  The test may be repeated after each vector without any correction, because delta_i never rises and U_n
 rises with s_n.
 """
@@ -26,12 +26,12 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import ArrayRows, Rows, each_row
 
 SLACK, LEAST = 0.9, 0.5
-"""Enough rows are drawn to prove that at most tau is left out if the mean of delta is SLACK times tau.  If memory is scarce,
-fewer rows are drawn, but always enough for the proof if the mean is LEAST times tau."""
+"""So many rows are drawn that a mean delta of SLACK times tau proves that at most tau is left out.  If memory is scarce,
+fewer rows are drawn, but so many that a mean delta of LEAST times tau is a proof."""
 
 
 def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
-    """Return how many rows are needed to prove that at most tau is left out, if the mean of delta is ``part`` times tau.
+    """Return the number of rows on which a mean delta of ``part`` times tau proves that at most tau is left out.
 
     For a confidence of 95 %, about 600 / tau rows are needed.
     """
@@ -47,7 +47,7 @@ def relative_entropy(q: float, p: float) -> float:
 
 
 def part_bound(mean: float, drawn: int, confidence: float) -> float:
-    """Return a number that the part left out does not exceed, with this confidence.
+    """Return an upper bound of the part left out, which holds with this confidence.
 
     mean: the mean of delta over ``drawn`` rows.  The bound is computed by bisection to the last bit, and rounded up.
     """
@@ -58,7 +58,7 @@ def part_bound(mean: float, drawn: int, confidence: float) -> float:
 
 
 class Watch:
-    """Measure how much a growing basis leaves out.
+    """Measure the part that a growing basis leaves out.
 
     If the method computes an exact trace, that trace is used; otherwise, the measurement is made on separately drawn
     rows.  m = ``rows_needed`` rows are drawn, or fewer if they do not fit in 1 GB.  If the data has at most m rows, all

@@ -22,7 +22,7 @@ TIE = 1e-9
 chosen.  Therefore equal rows are ties in spite of rounding errors, and two formulas for the same score choose the same
 rows."""
 MEMORY = 2**30
-"""Default limit of the total size, in bytes, of a selector's largest arrays."""
+"""Default limit, in bytes, of the total size of a selector's largest arrays."""
 BLOCK = 2**20
 """Maximum number of kernel values that are computed at once: 8 MB."""
 
@@ -72,7 +72,7 @@ class Live:
             self._mask[rows] = True
 
     def all(self) -> np.ndarray:
-        """Return the live rows, ascending.  O(l)."""
+        """Return the live rows in ascending order.  O(l)."""
         if self._mask is not None:
             return np.flatnonzero(~self._mask)
         return np.delete(np.arange(self.count), np.fromiter(self._few, np.int64, self.deaths))

@@ -46,8 +46,8 @@ class MercerKernel:
 
     custom: a dialect kernel with the parameters (q: KernelConfig, a: Real[DIM], b: Real[DIM]), which may use q.gamma,
     q.coef0 and q.degree.
-    normalise: whether the kernel is k(a, b) / sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is zero.  Only for
-    polynomial, linear and custom kernels.
+    normalise: whether k(a, b) is divided by sqrt(k(a, a) k(b, b)); the result is zero if k(a, a) or k(b, b) is zero.
+    Only for polynomial, linear and custom kernels.
     max_value: an upper bound of k(x, x) for a custom kernel.  Larger values raise UserError on the host, and are clipped
     on the device.
 

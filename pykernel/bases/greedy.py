@@ -44,7 +44,7 @@ class Efvs(Selector):
     O(n^2 (rho + v) + n rho v) time, and memory does not grow with l.  If false, C and delta of all rows are kept in 8 l n bytes,
     a vector takes l + rho v kernel values and O(n (l + rho v)) time, and the error is exact.  If None, the form that needs fewer
     kernel values and fits into ``memory`` is used.
-    disjoint: whether points are drawn first, and no point becomes a candidate (if enough rows are live).  If it is
+    disjoint: whether points are drawn first, and no point becomes a candidate (if enough rows are live).  If
     true, a candidate's own error is added once to the estimate for all other rows.  If the candidate were also a point,
     its error would be counted too often.
 
@@ -215,7 +215,7 @@ class Efvs(Selector):
 class Fvs(Efvs):
     """Feature vector selection by its definition: each vector is the best of all rows, judged on all rows.
 
-    Computing by how much each row raises J takes O(l^2 n) for each vector.  The l^2 values of K are computed once, and K
+    For each vector, computing the increase of J for all rows takes O(l^2 n).  The l^2 values of K are computed once, and K
     and C are kept.  ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
 
     A row is skipped if K_SS with this row would not be invertible, which is the case for delta < epsilon.  tau is
@@ -247,7 +247,7 @@ class Fvs(Efvs):
 def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:
     """Estimate the candidates' gains over all live rows from sums over points, none of which is a candidate.
 
-    own: each candidate's gain on its own row, which is added to the estimate.  If R is nearly diagonal, it is the
+    own: each candidate's gain on its own row, which is added to the estimate.  If R is nearly diagonal, this gain is the
     largest part of the sum.
     """
     return gains * ((alive - 1) / points) + own

@@ -35,7 +35,7 @@ class _Sweep(Selector):
         super().__init__(rows, kernel, n_max, **common)
         kept = 8 * len(rows) * self.capacity <= checked_count(memory, "memory, in bytes,", 0)
         self.columns = np.zeros((len(rows), self.capacity)) if kept else None
-        self.shown = 0  # number of vectors that steps have added; the last round may have chosen more
+        self.shown = 0  # number of vectors that ``step`` has added; the last round may have chosen more vectors
         self.left = self.parts.diagonal()  # R_ii
         self.least = np.broadcast_to(self.epsilon, len(rows)) if kernel.unit else self.epsilon * self.left
         self.total = sum_of(self.left)
@@ -129,7 +129,7 @@ class RandomlyPivotedCholesky(_Sweep):
     The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.
 
     block : int
-        Number of rows that are proposed at once.  Their probabilities come from R at the beginning of the round.  A row
+        Number of rows that are proposed at once.  Their probabilities are computed from R at the beginning of the round.  A row
         is accepted with probability (current R_rr) / (R_rr at the beginning), which gives the same distribution as
         single draws.  One pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated
         RPCholesky).  If block is 1, each pass makes one draw.  The maximum is 65,536.
@@ -164,7 +164,10 @@ class PivotedCholesky(_Sweep):
     """Choose the first row with the largest R_rr as the next pivot.
 
     The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.  R_rr is a lower bound of the amount
-    by which row r lowers tr R.  The method chooses outliers first.  memory: as in RandomlyPivotedCholesky.
+    by which row r lowers tr R.  The method chooses outliers first.
+
+    memory : int
+        Maximum size of C in bytes.  If C is larger, it is computed again in each pass.
     """
 
     method = "pivoted-cholesky"

@@ -3,7 +3,7 @@
 There are three views of the problem, each with a different Gram matrix G.  In each view, the residual is the part of the
 items that is left after a projection on the chosen items:
 
-| view | items | G | what shrinks |
+| view | items | G | the decreasing quantity |
 |---|---|---|---|
 | function (3.2) | functions k(x_i, .) | K | tr(K - K~), K~ = K_:S K_SS^-1 K_S: |
 | column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
@@ -44,7 +44,7 @@ COLUMNS = 4096
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
 """The selection rules of each view, the default first."""
 DROP = 1e-8
-"""When f_i = |R_:i|^2 has dropped by this factor, it has lost 8 digits, and is computed again from its column."""
+"""When f_i = |R_:i|^2 has decreased by this factor, it has lost 8 digits, and is computed again from the column R_:i."""
 INFLATED = 1e-6
 """A row's score is rejected as a rounding error if it exceeds the score computed from the row's column by more than
 this fraction.
@@ -52,7 +52,7 @@ this fraction.
 
 
 class Sgma(Selector):
-    """Sparse greedy matrix approximation: for each vector the best of ``candidates`` rows (kappa), judged on all rows.
+    """Sparse greedy matrix approximation: each vector is the best of ``candidates`` rows (kappa), judged on all rows.
 
     rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
     rule 4.2: the largest decrease of the trace, |R_:r|^2 / R_rr (eq. 31).
@@ -60,11 +60,11 @@ class Sgma(Selector):
     In the Kronecker view, rule 4.2 chooses the first drawn row, because all gains are 1, and rule 4.3 chooses the row with the
     largest column of K.
 
-    A vector takes kappa l kernel values and O(kappa l n) time.  If keeping the whole K takes fewer kernel values and fits
-    into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The memory is 8 l (n + 2 kappa)
-    bytes, or twice as much in the column view.
+    A vector takes kappa l kernel values and O(kappa l n) time.  The whole K is kept if this takes fewer
+    kernel values and K fits into ``memory``.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The memory is
+    8 l (n + 2 kappa) bytes, or twice as much in the column view.
 
-    pool: the number of rejected candidates, the best first, that stay candidates for the next vector.  Their columns
+    pool: the number of rejected candidates, the best ones, that remain candidates for the next vector.  Their columns
     are kept, so that only kappa - pool columns are computed for the next vector.
     tau: compared with tr R / tr K, which is exact.  With rule 4.1, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
@@ -157,7 +157,7 @@ class Sgma(Selector):
         return scores / self.residual.left[tried] if self.rule == "4.2" else scores
 
     def _among(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the position of the best row r among the tried rows, judged by their columns of K, and R_:r."""
+        """Judge the tried rows by ``values``, their columns of K.  Return the position of the best row r, and R_:r."""
         columns = _orthogonal(values, self.orthonormal[: residual.n]) if self.view == "column" else values
         scores = squares = np.einsum("ij,ij->i", columns, columns)
         if self.rule == "4.1":
@@ -267,8 +267,8 @@ class Exhaustive(Selector):
     values are computed for each vector (3 l^2 in the column view), 8 MB at a time.  The column view needs O(l^3) once.
 
     Rounding errors become larger relative to f as f falls.  If f_i has dropped by a factor of 1e8, it is computed again
-    from its column, O(l n) (column view: O(l^2)).  The score of the chosen row is checked with its column.  If the
-    score was too large, the next best row is taken.  tau is compared with tr R / tr K, which is exact.  In the column
+    from its column, O(l n) (column view: O(l^2)).  The score of the chosen row is computed again from its column.  If
+    the first score was too large, the next best row is taken.  tau is compared with tr R / tr K, which is exact.  In the column
     view, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
     Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
@@ -371,7 +371,7 @@ class Exhaustive(Selector):
         return True
 
     def _winner(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
-        """Return the best row, its column of K, and K q if K q was computed to check the row's score."""
+        """Return the best row, its column of K, and K q, or None if K q was not needed to check the row's score."""
         scores = np.divide(self.f, self.g, out=np.full(len(self.f), -np.inf), where=alive)
         while True:
             r = first_of_largest(scores)

@@ -33,12 +33,12 @@ it would be only a rounding error."""
 class Skfa(Sgma):
     """Sparse kernel feature analysis: choose the best of ``candidates`` rows for each direction, judged on all rows.
 
-    criterion: "columns", the largest sum of squares of the direction's values (section 4.3, after the l1 normalisation).
-    "kurtosis", projection pursuit: the smallest kurtosis of the values.  The kurtosis is low for two clusters, 3 for a normal
-    distribution, and high with outliers.  The kurtosis does not depend on the scale, so the l1 normalisation does not change the
-    choice.
+    criterion: with "columns", the direction whose values have the largest sum of squares is chosen (section 4.3, after the l1
+    normalisation).  With "kurtosis" (projection pursuit), the direction whose values have the smallest kurtosis is chosen.
+    The kurtosis is low for two clusters, 3 for a normal distribution, and high with outliers.  The kurtosis does not depend
+    on the scale, so the l1 normalisation does not change the choice.
 
-    Costs, memory and ``tau`` are as in ``Sgma``, but each direction takes O(kappa n^2) more time.
+    ``Sgma`` describes costs, memory and ``tau``; in addition, each direction takes O(kappa n^2) time.
     """
 
     method = "skfa"

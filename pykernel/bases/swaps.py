@@ -4,7 +4,7 @@ A greedy selection never removes a vector.  An exchange removes a vector, and ad
 may be the removed row.  Let K_SS = G G', C = K_:S G'^-1 (so that K - R = C C'), and y = G^-1 e_s.  Without vector s,
 C C' loses u u' with u = C y / |y|.  One reflection of C's columns makes u the last column, which is then dropped.  If R
 is the residual without s, the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``.  The scores of
-all rows together are f / g, with f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
+all rows are f / g, with f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
 
 At the end, the vectors are sorted so that the vector that lowers tr R most comes first.  Paper 002, section 2.3, mentions
 that chosen vectors can be rearranged.
@@ -36,7 +36,7 @@ def refine(
     """Return the basis after at most ``rounds`` rounds of exchanges.  Each round tries to exchange every vector; a
     round without an exchange is the last round.
 
-    If K of the l rows and C fit into ``memory``, 8 l (l + n) bytes, the result is exact, and tr R never rises.
+    If K of the l rows and C fit into ``memory`` (8 l (l + n) bytes), the result is exact, and tr R never rises.
     A round takes O(n l (l + n) + n^4) time and l n kernel values; K takes l^2 more kernel values once.  If K and C do not
     fit, the exchanges use 4,096 drawn rows instead of all rows.  Then the basis is measured before and after the exchanges
     on 4,096 other rows, and the better basis is returned, with its trace estimated on these other rows.
@@ -69,7 +69,7 @@ def _refined(basis: Basis, rows: Rows, indices: np.ndarray, rounds: int, epsilon
 
 
 class _Swaps:
-    """A basis during the exchanges: its vectors, none of which is in the span of the previous ones, and G and C."""
+    """A basis during the exchanges: its vectors, of which none is in the span of earlier vectors, and the matrices G and C."""
 
     def __init__(self, basis: Basis, x: np.ndarray, origin: np.ndarray, epsilon: float) -> None:
         self.basis, self.kernel, self.x, self.origin, self.epsilon = basis, basis.kernel, x, origin, epsilon
@@ -163,7 +163,7 @@ class _Swaps:
 
 def _reflection(y: np.ndarray) -> Any:
     """Return a function that reflects rows (k, n).  The reflection preserves lengths and inner products, and turns a
-    row's last number into the row's component along the unit vector y.
+    row's last element into the row's component along the unit vector y.
     """
     v = y.copy()
     sign = -1.0 if y[-1] > 0 else 1.0

@@ -38,14 +38,14 @@ def pykernel(
 ) -> None:
     """Kernel models that keep learning on a microcontroller, in fixed memory.
 
-    A model is written down in a spec, a small TOML file. Try it on recorded data, generate its C, and check that the C
-    computes what was simulated, to the byte:
+    A spec, a small TOML file, describes a model. Try the model on recorded data, generate its C code, and check that this
+    code computes the same bytes as the simulation:
 
         pykernel simulate spec.toml data.csv
         pykernel generate spec.toml -o out/
         pykernel check spec.toml
 
-    Exit codes: 0 done, 1 the check failed, 2 bad input (one sentence on standard error says what).
+    Exit codes: 0 done, 1 the check failed, 2 bad input (see the message on standard error).
     """
     if version:
         from importlib.metadata import version as installed
@@ -60,9 +60,10 @@ state_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": [
 
 @state_app.callback()
 def state() -> None:
-    """Show, convert, merge or replay a state: what the model has learned, as a device saves it.
+    """Show, convert, merge or replay the learned state of a model, as a device saves it.
 
-    A snapshot is a model that NAME_save wrote to a buffer, or NAME_store to a slot. It has NAME_SNAPSHOT_BYTES bytes.
+    A snapshot is a state that NAME_save has written to a buffer, or NAME_store to a slot. A snapshot has
+    NAME_SNAPSHOT_BYTES bytes.
 
         pykernel state show spec.toml state.bin
     """

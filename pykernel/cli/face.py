@@ -126,7 +126,7 @@ def command(kind: Any, show: Shown) -> Callable[..., None]:
 
 
 def _taken(each: Declared, value: Any, trust: bool) -> Any:
-    """Return the value of a field; None if it was not given."""
+    """Return the value of a field, or None if no value was given."""
     if value is not None and each.opt.reads:
         return READERS[each.opt.reads](value, trust)
     if each.kind == list[str] and not value:

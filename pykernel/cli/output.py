@@ -115,7 +115,7 @@ def show_table(
 
 
 def _text(cell: str) -> Text:
-    """Return a cell for rich in which markup has no effect."""
+    """Return a cell for rich, without interpreting markup."""
     from rich.text import Text
 
     good = getattr(cell, "good", None)
@@ -149,7 +149,9 @@ def _fit(table: Table, console: Console) -> bool:
 
 
 def show_document(document: Document, verdict: bool = True) -> None:
-    """Print a command's result.  verdict: whether to print the verdict at the end; False before an error that says the same."""
+    """Print a command's result.  verdict: whether to print the verdict at the end, which is not needed before an error
+    with the same text.
+    """
     from pykernel.report.document import Facts, Sentence, Table
 
     lines: list[str] = []  # facts and sentences; an empty line follows them
@@ -190,7 +192,7 @@ def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **mo
     """Print a command's result, then raise the result's failure, if there is one.
 
     as_json: print one JSON object, with the keys in ``more``, instead of text.  verdict: whether to print the verdict.
-    The verdict is never printed before CheckFailed, which says the same.
+    The verdict is not printed before CheckFailed, whose message is the verdict.
     """
     if as_json:
         print_report({**found.report, **more}, getattr(given, "watch", None))
@@ -205,7 +207,7 @@ def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **mo
 
 
 class Printing(Watch):
-    """Prints the messages of a workflow; with --json, only those for standard error."""
+    """Prints the messages of a workflow. With --json, only the messages for standard error are printed."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json, self.bars, self.warned = as_json, not as_json, list[str]()

@@ -11,9 +11,9 @@ An algorithm is written once, as functions marked ``@kernel`` whose annotations 
 ...         y += s.slope[j] * x[j]
 ...     return y
 
-``bind(predict, FLOAT32)`` runs it as plain Python on checked NumPy scalars, ``pykernel.engine`` compiles it, and
-``pykernel.language`` prints it as C.  A model's state is one structured array, whose bytes are the bytes of the C
-struct.  ``docs/dialect.md`` describes the language.
+``bind(predict, FLOAT32)`` returns a function that runs this kernel as plain Python on checked NumPy scalars;
+``pykernel.engine`` compiles the kernel, and ``pykernel.language`` prints it as C.  A model's state is one structured
+array, whose bytes are the bytes of the C struct.  ``docs/dialect.md`` describes the language.
 """
 
 from pykernel.dialect.digest import sources_digest

@@ -42,8 +42,8 @@ def _fields(part: Part) -> str:
 
 
 def _meaning(value: Any) -> str:
-    """Return, as text, what compiled code takes from a global: the name of a kernel, the numbers of a constant, or the
-    fields of a struct.
+    """Return, as text, the content of a global that affects compiled code: the name of a kernel, the numbers of a
+    constant, or the fields of a struct.
     """
     if isinstance(value, Kernel):
         return f"{value.function.__module__}.{value.function.__qualname__}"

@@ -94,7 +94,7 @@ def pow2_rounded(x: Real) -> Real:  # type: ignore[valid-type]
 @intrinsic(_floor_log2)
 def floor_log2(x: Real) -> Index:  # type: ignore[valid-type]
     """The largest k with 2^k <= |x|, for a normal x.  For zero and subnormal numbers, the result is one less than the
-    smallest exponent of a normal number; for infinity and NaN, one more than the largest.
+    smallest exponent of a normal number; for infinity and NaN, the result is one more than the largest exponent.
     """
 
 

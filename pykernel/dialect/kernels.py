@@ -123,7 +123,8 @@ def with_dsp(file: str) -> Callable[[Callable], Kernel]:
 
 
 def placeholder(function: Callable) -> Kernel:
-    """Mark a kernel that stands for a user's kernel.  ``Program.with_kernel`` replaces it with the user's kernel."""
+    """Mark a kernel that is replaced with another kernel: with a rule's own kernel (see ``substitute``), or with a
+    user's kernel (see ``Program.with_kernel``)."""
     return Kernel(function, placeholder=True)  # type: ignore[arg-type]
 
 
@@ -132,7 +133,7 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
     the model's configuration.
 
     choice: the choice's name, such as "metric".  table: member of the choice's enumeration -> kernel.  otherwise: the kernel
-    for members that are not in the table.  All of these kernels take and return the same types.  When the C is
+    for members that are not in the table.  All of these kernels take and return the same types.  When the C code is
     generated, the choice is known, and only one of the calls remains.
     """
     kinds = {type(member) for member in table}
@@ -144,7 +145,7 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
         found = table.get(member, otherwise)
         if found is None:
             raise TypeError(
-                f"{choice} can be {member.name}, for which the table has no kernel; add one, or pass the argument otherwise"
+                f"{choice} can be {member.name}, for which the table has no kernel; add a kernel, or pass the argument 'otherwise'"
             )
         called.setdefault(found, []).append(member)
     if otherwise in called:
@@ -167,8 +168,8 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
-    """Mark a function that each engine and the C implement in their own way.  ``implement(precision, jit)`` returns the
-    Python function, and the C function is in ``pykernel/runtime_c/NAME.h``.
+    """Mark a function that each engine and the C code implement in their own way.  ``implement(precision, jit)``
+    returns the Python function, and the C function is in ``pykernel/runtime_c/NAME.h``.
     """
     return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]
 

@@ -88,7 +88,7 @@ class Struct:
             scalar = kind.scalar if isinstance(kind, Array) else kind
             if scalar not in (Real, *INTEGERS) or (isinstance(kind, Array) and ... in kind.extents):
                 raise TypeError(
-                    f"{cls.__name__}.{name}: a field is Real, an integer type, or an array of them with fixed extents"
+                    f"{cls.__name__}.{name}: a field must be Real, an integer type, or an array of one of these types with fixed extents"
                 )
         cls.scalars = frozenset(name for name, kind in annotations.items() if isinstance(kind, Scalar))
         cls.fields = {name: kind[1] if isinstance(kind, Scalar) else kind for name, kind in annotations.items()}
@@ -98,11 +98,12 @@ class Struct:
 class Config:
     """Parameters: numbers, choices (IntEnum or bool), and tables of numbers that no kernel writes.
 
-    In C, numbers become macros and tables become ``static const`` arrays.  Choices are decided when the C is generated.
+    In C, numbers become macros and tables become ``static const`` arrays.  Choices are fixed when the C code is
+    generated.
 
-    tunable: parameters that control learning and answers, but do not change the meaning of the numbers in memory.  A state
-    stays valid when a tunable parameter changes.
-    unseen: parameters that change the C and its speed, but not the results.
+    tunable: parameters that control learning and predictions, but do not change the meaning of the numbers in memory.
+    A state stays valid when a tunable parameter changes.
+    unseen: parameters that change the C code and its speed, but not the results.
     """
 
     fields: dict[str, Any]
@@ -119,10 +120,10 @@ class Config:
             if isinstance(kind, Array):
                 if kind.scalar not in (Real, *INTEGERS) or ... in kind.extents or len(kind.extents) > 2:
                     raise TypeError(
-                        f"{cls.__name__}.{name}: a table holds Real or integers, with one or two fixed extents"
+                        f"{cls.__name__}.{name}: a table must hold Real or integers, and must have one or two fixed extents"
                     )
             elif kind not in (Real, Index) and not is_choice(kind):
-                raise TypeError(f"{cls.__name__}.{name}: a parameter is Real, Index, bool, an IntEnum or a table")
+                raise TypeError(f"{cls.__name__}.{name}: a parameter must be Real, Index, bool, an IntEnum or a table")
         _intern(cls, cls.fields)
         cls.views.__reduce__ = _as_fixed  # type: ignore[method-assign,assignment]
 

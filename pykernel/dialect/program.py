@@ -24,9 +24,10 @@ LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": I
 INT16_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class": Index, "none": None}
 """The label types of a program whose inputs are integers (Int16[DIM])."""
 NOTHING = -(2**31)
-"""Value of an int32 answer that was not written."""
+"""Initial value of an int32 answer; it remains if no answer is written."""
 NO_COUNT = -32768
-"""Value of an int16 answer that was not written.  No answer has this value: the largest magnitude is 32767."""
+"""Initial value of an int16 answer; it remains if no answer is written.  No written answer has this value, because the
+largest magnitude is 32767."""
 TAKES = {
     "question": "it must take (…, x: Real[DIM], an array)",
     "update": "the entry that learns a sample must be called update, and no other entry may have this name",
@@ -45,15 +46,14 @@ TAKES = {
 EntryKind = Literal[
     "question", "update", "gather", "label", "visit", "training", "action", "promise", "switch", "reading"
 ]
-"""What an entry does.  The kind decides the parameters after the structs and configurations; see ``Program``."""
+"""The kind of an entry, which determines the parameters after the structs and configurations; see ``Program``."""
 
 
 @dataclass(frozen=True)
 class Entry:
     """A public function ``NAME_<name>``.  ``when`` says for which values of the parameters the function exists.
 
-    of: if the program contains an inner model, the question of that model whose answer this reading writes; "" if the
-    entry is not such a reading.
+    of: for a reading that writes the answer to a question of an inner model: the name of this question; otherwise "".
     answers: whether the entry is an action with which a firmware responds to an alarm.
     """
 
@@ -67,7 +67,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class LabelArray:
-    """The type of a stream's labels, integers (class indices) or reals, and the shape of one sample's label.
+    """The type of a stream's labels (class indices or reals), and the shape of one sample's label.
 
     Without labels, each sample has an empty array: shape (0,).
     """
@@ -175,7 +175,7 @@ class Program:
     state from which the update could not continue.  Only programs with a persistent struct have this kernel.
     missed: a kernel (…, refused: Index) -> Index that returns the status of a sample that was refused before it reached
     the program.
-    labels: the kind of label that the answers predict, for a program without an update.
+    labels: for a program without an update, the kind of label that the program predicts.
     statuses: the enumerations whose members the program's kernels return.
     alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm, which writes a
     level, the threshold above which there is an alarm, and the number of rows since the alarm began (0 without alarm).
@@ -197,7 +197,8 @@ class Program:
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     stand_ins: InitVar[Mapping[Any, Any] | None] = None
-    status: type[IntEnum] = field(init=False)  # ``statuses`` merged into one enumeration, with the name of the first
+    # ``statuses`` merged into one enumeration, with the name of the first enumeration
+    status: type[IntEnum] = field(init=False)
     sample: Array = field(init=False)  # type of the update's first parameter, the sample
     learner: str = field(init=False)  # the update's name; "" without an update
     is_int16: bool = field(init=False)  # whether inputs are integers and the program has no reals
@@ -263,12 +264,14 @@ class Program:
             [sample, *([] if label is None else [label])] for label in (INT16_LABELS if is_int16 else LABELS).values()
         ]:
             raise TypeError(
-                f"{self.name}: update takes (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
+                f"{self.name}: update must take (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
             )
         if self.alarms and (update is None or self.readings.get("alarm") != Real[3]):
-            raise TypeError(f"{self.name}: alarms need update and the reading alarm(…, state: Real[3])")
+            raise TypeError(
+                f"{self.name}: a program with alarms must have an update and the reading alarm(…, state: Real[3])"
+            )
         if bool(self.persistent) != (self.valid is not None):
-            raise TypeError(f"{self.name}: valid is for persistent structs; give both, or neither")
+            raise TypeError(f"{self.name}: give valid and persistent structs together, or neither of them")
         if self.persistent != self.structs[: len(self.persistent)]:
             raise TypeError(f"{self.name}: the persistent structs must be the first structs")
         if strange := [name for name in self.between if name not in self.actions]:

@@ -1,4 +1,4 @@
-"""Choose which engine runs models: that of the caller, or else that of the environment variable, or else LLVM."""
+"""Choose the engine that runs models: the caller's, else the one that the environment variable names, else LLVM."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, eng
     """Return an executor for these kernels.
 
     Code is compiled once for each set of choices, and stored for this user.  The same code runs models of all sizes
-    and with all parameters.  engine: by default that of ``chosen_engine()``.  Raises DialectError for a kernel that the
+    and with all parameters.  engine: None means ``chosen_engine()``.  Raises DialectError for a kernel that the
     dialect does not allow.
     """
     engine = engine or chosen_engine()

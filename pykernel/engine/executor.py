@@ -26,8 +26,8 @@ class Executor(ABC):
     """Runs kernels on one memory and one configuration, and keeps both alive.
 
     Arrays must have exactly the type and shape that the kernel takes; any other array raises ValueError.  Every
-    kernel uses the memory's working fields, even if it only answers a question.  So each call holds the memory's
-    lock, and calls from other threads wait.
+    kernel uses the memory's working fields, even if it leaves the learned state unchanged.  Therefore each call holds
+    the memory's lock, and calls from other threads wait.
     """
 
     def __init__(self, memory: Memory, config: Settings) -> None:
@@ -84,7 +84,7 @@ class Executor(ABC):
     def bound(self, kernel: Kernel, *arrays: np.ndarray) -> Callable[[], Any]:
         """Return a function without arguments that calls the kernel on these arrays and returns the kernel's result.
 
-        The arrays are checked only once, here.  They must stay alive; their contents may change between calls.  For a
+        The arrays are checked only once, here.  Keep the arrays alive; their contents may change between calls.  For a
         parameter that is a number, pass a zero-dimensional array.
         """
         given = [self._array(kernel.name, each, kind, ()) for each, kind in zip(arrays, taken_by(kernel), strict=True)]

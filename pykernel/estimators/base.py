@@ -1,4 +1,4 @@
-"""The base of all estimators: checks of parameters, inputs and labels, kernels, and learning sample by sample."""
+"""The base classes of all estimators, which check parameters, inputs and labels, and learn sample by sample."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEW = 4096
 """Arrays of up to this many numbers are checked by ``_as_is``, which is faster than scikit-learn's checks.  For larger arrays,
 scikit-learn's checks take little time compared with learning."""
 LATER = {"reset": False}
-"""Options of scikit-learn's checks after ``fit``: inputs must have the number and the names that ``fit`` has stored."""
+"""Options of scikit-learn's checks after ``fit``: inputs must have the same number and the same names as in ``fit``."""
 INSIDE = ("pykernel.estimators.", "pykernel.river.", "river.", "sklearn.")
 
 
@@ -64,7 +64,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return values
 
     def _stated(self, *names: str) -> list[str]:
-        """Return those of the names whose parameters differ from their defaults."""
+        """Return the given names whose parameters differ from their defaults."""
         known = self._parameters()
 
         def stated(name: str) -> bool:
@@ -74,7 +74,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return [name for name in names if stated(name)]
 
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the sections of a spec, except [kernel], whose keys take the parameters' values unchanged."""
+        """Return the sections of a spec, except [kernel].  Their keys get the parameters' values unchanged."""
         content: dict[str, Any] = {}
         for name, p in self._parameters().items():
             value = values[name]
@@ -142,14 +142,14 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
-        """The inputs' names; None if they have none, or if a spec cannot contain these names."""
+        """The inputs' names, or None if the inputs have no names, or names that a spec cannot contain."""
         return spec_columns(getattr(self, "feature_names_in_", None))
 
     def _input_section(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """Return center and scale of a fitted scaler, or of a pipeline of scalers, and the names of the inputs that it uses."""
+        """For a fitted scaler or a pipeline of scalers, return the center, the scale, and the names of the inputs that are used."""
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
         where.need(
             isinstance(scaler, (Pipeline, *affine_types())),
@@ -192,7 +192,7 @@ class Absent(UserError, AttributeError):
 
 
 def column_names(y: Any) -> list[str]:
-    """Return the labels' names in a data frame or series; empty if a spec cannot contain these names."""
+    """Return the labels' names in a data frame or series, or an empty list if a spec cannot contain these names."""
     names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
     try:
         return [visible_name(name) for name in names] if len(set(names)) == len(names) else []
@@ -203,7 +203,7 @@ def column_names(y: Any) -> list[str]:
 def label_section(
     columns: Sequence[str] | None, names: list[str], outputs: int = 1, classes: Sequence[Any] | None = None
 ) -> dict[str, Any]:
-    """Return the spec's [label]: classes or outputs.
+    """Return the section [label] of a spec, with the classes or the number of outputs.
 
     The labels' names are included only if the inputs have names, too, and no input has the same name as a label.
     """
@@ -279,15 +279,15 @@ class Streaming(KernelEstimator):
         """Remove the rounding errors accumulated in the factor of the Gram matrix.  O(n_max^3 + n_max^2 n_features).
 
         Call this method about once per 1000 updates that store a vector, if the technique or rule keeps such a factor.
-        For models without such a factor, the method does nothing. It is never called automatically, because it changes
-        the state: to keep the same bytes, the device must call NAME_refresh after the same sample.
+        For models without such a factor, the method does nothing. The method is never called automatically, because it
+        changes the state: to keep the same bytes, the device must call NAME_refresh after the same sample.
         """
         check_is_fitted(self)
         self.model_.refresh()
         return self
 
     def to_spec(self, name: str, scaler: Any = None) -> Spec:
-        """Return the spec of this model under a name, for a device that continues to learn.
+        """Return the model's spec with the given name, for a device that continues to learn.
 
         ``pykernel.generate(model, out, name=…)`` includes the learned state, also for a whole pipeline with scalers.
 
@@ -296,19 +296,20 @@ class Streaming(KernelEstimator):
         name : str
             Prefix of every symbol and file in C.
         scaler : fitted scaler or Pipeline of scalers, default=None
-            StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or selections of columns before the model: the
-            device then takes the unscaled inputs. A model that standardises its inputs always takes unscaled inputs.
+            The steps before the model: StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or selections of columns.
+            If they are given, the device takes unscaled inputs. A model that standardises its inputs always takes
+            unscaled inputs.
 
         Returns
         -------
         spec : Spec
-            ``to_spec(name).to_toml()`` is the spec as a file.
+            ``to_spec(name).to_toml()`` returns the text of the spec file.
 
         Raises
         ------
         UserError
-            If a name is invalid, or a step is not a scaler; with a scaler, also if the rule cannot center and scale its
-            inputs, or if ``input_max_abs`` is less than the scaler's center.
+            If a name is invalid, or a step is not a scaler. If a scaler is given, also if the rule cannot center and scale
+            its inputs, or if ``input_max_abs`` is not above |center / scale| of the scaler.
         """
         check_is_fitted(self)
         spec = self.spec_
@@ -322,7 +323,7 @@ class Streaming(KernelEstimator):
         max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
         self._where.need(
             max_abs > 0,
-            f"input_max_abs is {self._limits}, which the scaler's center alone exceeds; learn with a larger input_max_abs",
+            f"input_max_abs is {self._limits}; it must be above |center / scale| of the scaler: learn with a larger input_max_abs",
         )
         inputs = {k: v for k, v in content["input"].items() if k not in ("columns", "dim")} | {"max_abs": max_abs}
         if not spec.standardises:
@@ -334,7 +335,7 @@ class Streaming(KernelEstimator):
         return self._made({**content, "input": self._input_section(names) | inputs}, spec.custom)
 
     def __pykernel_learned__(self, name: str, scaler: Any) -> tuple[Spec, Memory]:
-        """Return spec and state of a model that takes unscaled inputs; ``pykernel.generate`` calls this for a pipeline."""
+        """Return the spec and the state of a model that takes unscaled inputs.  ``pykernel.generate`` calls this method for a pipeline."""
         spec, memory = self.to_spec(name, scaler), copy.deepcopy(self.model_.memory)
         if not self.spec_.standardises:
             return spec, memory
@@ -355,7 +356,7 @@ class Streaming(KernelEstimator):
         return self._checked(X, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return the keys of the spec's [label] that follow from the samples, and the attributes to set.
+        """Return the keys of the spec's [label] that are derived from the samples, and the attributes to set.
 
         The keys are None for models without labels.
         """
@@ -384,10 +385,10 @@ class Streaming(KernelEstimator):
     # ---- learning: shared by all families
 
     def _stream(self, X: Any, y: Any, *, fits: bool = False, afresh: bool, known: Any = None) -> Self:
-        """Learn samples in their order.
+        """Learn the samples in order.
 
-        fits: make all passes of ``fit`` instead of a single pass.  afresh: begin with a new model.  known: all labels
-        that may occur.
+        fits: whether to make all passes of ``fit``, not a single pass.  afresh: whether to begin with a new model.
+        known: all labels that may occur.
         """
         names = column_names(y)
         X, y = self._validated(X, y, reset=afresh)
@@ -424,7 +425,8 @@ class Streaming(KernelEstimator):
     def _counted(self, statuses: np.ndarray) -> None:
         """Count the statuses of updates.
 
-        Warns if updates were refused or made the model begin anew: after the first such update, and about every time their number doubles.
+        Warns about updates that were refused or that restarted the model: after the first such update, and about every time
+        the number of such updates doubles.
         """
         spec, status, counts = self.spec_, self.spec_.program.status, self.status_counts_
         met = {status(code): count for code, count in Counter(statuses.tolist()).items()}
@@ -444,7 +446,7 @@ class Streaming(KernelEstimator):
         if "REFUSED_LABEL" in names:
             remedies.append(f"raise label_max_abs from {spec.label.max_abs:g}")
         todo = "; ".join([*remedies, f"to start afresh, {self._afresh}"])
-        what = "were refused or made the model begin anew" if counts.get("RESTARTED") else "were refused"
+        what = "were refused or restarted the model" if counts.get("RESTARTED") else "were refused"
         warn(f"{refused:,} of {sum(counts.values()):,} updates {what}: {todo}")
 
     @property
@@ -453,7 +455,7 @@ class Streaming(KernelEstimator):
         return ", ".join(f"{each:g}" for each in np.ravel(self.spec_.input.max_abs))
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
-        """Convert the device's answers to float64, and warn about samples that the device would refuse."""
+        """Convert results of the host model to float64, and warn about samples that the device would refuse."""
         refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
         if refused:
             warn(
@@ -503,16 +505,16 @@ default="gaussian"
         kind=float | str | None,
         must=SCALED,
         text="""float or "scale", default="scale"
-        The kernel's gamma. For "gaussian", it may replace ``sigma``: ``1 / (2 sigma^2)``. With "scale", gamma follows
-        from the ``sigma`` of ``sigma="scale"``: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
-        ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for
-        "polynomial".""",
+        The kernel's gamma. For "gaussian", gamma is ``1 / (2 sigma^2)``, and may be given instead of ``sigma``. With
+        "scale", gamma is computed from the width that ``sigma="scale"`` gives: ``1 / (sigma sqrt(2 n_features))`` for
+        "laplacian", ``1 / sigma``, ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52",
+        ``1 / (2 sigma^2)`` for "polynomial".""",
     ),
     "coef0": Parameter("kernel", kind=float | None),
     "degree": Parameter("kernel", kind=int | None),
     "normalise": Parameter("kernel", default=False, kind=bool),
 }
-"""Parameters of the kernel, for families that derive its scale from the inputs."""
+"""Parameters of the kernel, for families that derive the kernel's scale from the inputs."""
 
 
 def width(sigma: Any, X: np.ndarray) -> float:
@@ -540,11 +542,11 @@ SCALES: dict[str, Callable[[float, int], float]] = {
     "matern52": lambda sigma, dim: math.sqrt(5) / sigma,
     "polynomial": lambda sigma, dim: 0.5 / sigma**2,
 }
-"""Kernel -> a function that returns its gamma for a width and a number of inputs."""
+"""Kernel -> a function that returns the kernel's gamma for a width and a number of inputs."""
 
 
 def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
-    """Return the spec's [kernel] for a kernel that is given by name."""
+    """Return the section [kernel] of a spec for a kernel that is given by name."""
     function, gamma = values["kernel"] or "gaussian", values["gamma"]
     given = {
         key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"

@@ -1,7 +1,7 @@
-"""Kernel machines with a closed form as scikit-learn estimators: Fisher discriminant, LS-SVM, kernel ridge regression.
+"""Kernel machines with a closed-form solution, as scikit-learn estimators: Fisher discriminant, LS-SVM, kernel ridge regression.
 
 The estimators train on the host in float64, with leave-one-out cross-validation at little additional cost.  ``to_spec``
-returns a frozen model for the device; ``device_spec`` returns a model that trains on the device.
+returns the spec of a frozen model.  For a model that trains on the device, write a spec (docs/kernel-machines.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Classifier(ClassifiesByFunctions, KernelMachine):
         Raises
         ------
         UserError
-            If a parameter is invalid, or has no effect for the kernel; if there is only one class.
+            If a parameter is invalid or has no effect for the kernel, or if there is only one class.
         ValueError
             If the data are not finite numbers of the right shape.
         """
@@ -81,7 +81,7 @@ class _Regressor(RegressesByFunctions, KernelMachine):
 
 
 class _TrainsOnSamples(KernelMachine):
-    """Base of models that the device can also train, on samples that it has collected.  On the host, samples may have weights."""
+    """Base of models that can also be trained on the device, from collected samples.  On the host, samples may have weights."""
 
     _fit: Callable[..., Self]
 
@@ -93,14 +93,14 @@ class _TrainsOnSamples(KernelMachine):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,), for regressors also (n_samples, n_outputs)
-            Labels. For regressors, numbers; several labels share the kernel and the ridge. For classifiers, two or more
+            Labels. Regressors take numbers; several labels share the kernel and the ridge. Classifiers take two or more
             different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each sample, 0 or more. Weights apply to the minimised squared error, to the leave-one-out
             errors and to the calibration. Leave-one-out leaves out a sample with its whole weight. For the same width
             and ridge, a weight of 2 gives the same model as two equal rows, but other leave-one-out errors, because
             only one of two equal rows is left out at a time. The absolute size of the weights matters: doubling all
-            weights is the same as halving the ridge.
+            weights is equivalent to halving the ridge.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class _TrainsOnSamples(KernelMachine):
         Raises
         ------
         UserError
-            If a parameter is invalid, or has no effect for the kernel; if there is only one class, or a weight is below
+            If a parameter is invalid or has no effect for the kernel, if there is only one class, or if a weight is below
             0.
         ValueError
             If the data are not finite numbers of the right shape.
@@ -140,7 +140,7 @@ class KernelFisherClassifier(_Classifier):
     Notes
     -----
     With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function.
-    This includes leave-one-out, with the same result as retraining without each sample (docs/kernel-machines.md).
+    This includes leave-one-out, whose result is the same as that of retraining without each sample (docs/kernel-machines.md).
 
     References
     ----------
@@ -173,21 +173,21 @@ class KernelFisherClassifier(_Classifier):
     }
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Return whether the model lies in the span of a basis: only if vectors are chosen, or given as a Basis.
+        """Return whether the model lies in the span of a basis.  This is the case if vectors are chosen, or given as a Basis.
 
-        Other given vectors work with any kernel.  Those that are training samples are removed when their samples are
-        left out.
+        Vectors that are given otherwise work with any kernel.  If such a vector is a training sample, it is removed when
+        this sample is left out.
         """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
 
 class LSSVMClassifier(_TrainsOnSamples, _Classifier):
-    """Least-squares support vector machine: a kernel expansion over all samples with a free bias.
+    """Least-squares support vector machine: a kernel expansion over all samples, with a free bias.
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
-    bias, as an element of the kernel's space. They solve ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Two classes share
-    one function, which is positive for ``classes_[1]``. With more classes, each class has a function, and the class with
-    the largest value is predicted.
+    bias, and ``|w|`` is the norm of w in the kernel's space. alpha and bias solve ``(K + ridge I) alpha + 1 bias = y`` with
+    ``1' alpha = 0``. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class
+    has a function, and the class with the largest value is predicted.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, with the same result as retraining without each sample. ``1 / ridge`` corresponds to the parameter C
+    leave-one-out, whose result is the same as that of retraining without each sample. ``1 / ridge`` corresponds to the parameter C
     of an SVM.
 
     References
@@ -230,11 +230,11 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
 
 class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
-    """Kernel ridge regression on classes, 1 and -1: a kernel expansion over all samples without a bias.
+    """Kernel ridge regression on classes coded as 1 and -1: a kernel expansion over all samples, without a bias.
 
-    The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
-    space: ``(K + ridge I) alpha = y``. Two classes share one function, which is positive for ``classes_[1]``. With
-    more classes, each class has a function, and the class with the largest value is predicted.
+    The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, where ``|f|`` is the norm of
+    f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``. Two classes share one function, which is positive
+    for ``classes_[1]``. With more classes, each class has a function, and the class with the largest value is predicted.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, with the same result as retraining without each sample.
+    leave-one-out, whose result is the same as that of retraining without each sample.
 
     References
     ----------
@@ -277,8 +277,8 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     """Least-squares support vector machine for regression: kernel ridge regression with a free bias.
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
-    bias, as an element of the kernel's space. They solve ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Several labels share
-    the kernel and the ridge, so scale them alike.
+    bias, and ``|w|`` is the norm of w in the kernel's space. alpha and bias solve ``(K + ridge I) alpha + 1 bias = y`` with
+    ``1' alpha = 0``. Several labels share the kernel and the ridge, so scale the labels to similar magnitudes.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, with the same result as retraining without each sample.
+    leave-one-out, whose result is the same as that of retraining without each sample.
 
     References
     ----------
@@ -321,11 +321,11 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
 
 
 class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
-    """Kernel ridge regression, the mean of a Gaussian process: a kernel expansion over all samples without a bias.
+    """Kernel ridge regression (the mean of a Gaussian process): a kernel expansion over all samples, without a bias.
 
-    The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
-    space: ``(K + ridge I) alpha = y``. Centre labels that are far from zero. Several labels share the kernel and the
-    ridge, so scale them alike.
+    The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, where ``|f|`` is the norm of
+    f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``. Centre labels that are far from zero. Several labels
+    share the kernel and the ridge, so scale the labels to similar magnitudes.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, with the same result as retraining without each sample. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)``
+    leave-one-out, whose result is the same as that of retraining without each sample. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)``
     is the same model.
 
     References

@@ -1,4 +1,4 @@
-"""Mixins that turn the values of a model's functions into predictions: classes, probabilities, numbers."""
+"""Mixins that turn the values of a model's functions into predictions: classes, probabilities or numbers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pykernel.training.machine import Machine
 LARGEST_WEIGHT = 1e300
 """Largest weight of a sample; sums of larger weights could overflow."""
 EXTREME = 1e75
-"""The largest |x| and the largest |y| must be 0, or from 1 / EXTREME to EXTREME: fourth powers then neither overflow
-nor underflow."""
+"""The largest |x| and the largest |y| must each be 0 or between 1 / EXTREME and EXTREME, so that fourth powers neither
+overflow nor underflow."""
 
 
 class Expansion(KernelEstimator):
-    """Base of models that are functions of kernel values: checks of the samples, and conversion to a frozen spec."""
+    """Base of models that are functions of kernel values.  It checks the samples, and converts the model to a frozen spec."""
 
     alpha_: np.ndarray
     _validated: Callable[..., tuple[np.ndarray, np.ndarray]]
@@ -39,7 +39,7 @@ class Expansion(KernelEstimator):
             raise Absent(str(error)) from None
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return the weights above 0 (None if no weights are given), and which samples have a weight above 0."""
+        """Return the weights above 0 (None if no weights are given), and a mask of the samples with a weight above 0."""
         if sample_weight is None:
             return None, np.ones(len(X), bool)
         weights, where = _check_sample_weight(sample_weight, X, dtype=np.float64), self._where
@@ -57,7 +57,7 @@ class Expansion(KernelEstimator):
     def _samples(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return checked inputs and labels, the weights above 0, and which samples have a weight above 0."""
+        """Return checked inputs and labels, the weights above 0, and a mask of the samples with a weight above 0."""
         self._given()
         self._label_names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
@@ -84,7 +84,7 @@ class Expansion(KernelEstimator):
         raise NotImplementedError
 
     def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
-        """Return the spec's [label].  columns: the inputs' names, from which the labels' names must differ."""
+        """Return the section [label] of a spec.  columns: the inputs' names, from which the labels' names must differ."""
         if hasattr(self, "classes_"):
             return label_section(columns, self._label_names, classes=self.classes_.tolist())
         return label_section(columns, self._label_names, self.alpha_.shape[1])
@@ -111,7 +111,7 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with the
-            largest value is predicted, and among equal values the first class.
+            largest value is predicted, or the first such class if several values are equal.
         """
         return self._flat(self._values(X))
 

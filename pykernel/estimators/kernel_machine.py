@@ -1,4 +1,4 @@
-"""The common code of kernel machines with a closed form: kernel, vectors, training, leave-one-out, and specs."""
+"""The common code of kernel machines with a closed-form solution: kernel, vectors, training, leave-one-out, and specs."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ BLOCK = 2**22
 MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
 RESOLUTION = 1e-12
-"""Leave-one-out predictions are considered equal if they differ by less than this fraction of the targets."""
+"""Leave-one-out predictions are considered equal if they differ by less than this fraction of the largest target."""
 RESOLVED = 0.01
 """A warning is given if the rounding error in float32 exceeds this fraction of the functions' standard deviation."""
 
 OPEN = Must(
-    "a number above 0, several to choose from, or None to derive them",
+    "a number above 0, a sequence of such numbers, or None",
     lambda v: v is None or _candidates(v) is not None,
 )
 HOW = Must('"deleted", "kept", or a number of folds, at least 2', (one_of("deleted", "kept") | whole(2)).holds)
@@ -56,23 +56,22 @@ PARAMETERS = {
         default="gaussian",
         kind=str | MercerKernel,
         text="""str or pykernel.bases.gram.MercerKernel
-        "gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear" or "sigmoid", in
-        this order: ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
-        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
-        ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite, and needs a large ``ridge``, except in the
-        KernelFisherClassifier. A MercerKernel, which may be normalised or custom, is used with its own parameters: no
-        width is chosen.""",
+        "gaussian": ``exp(-|a - b|^2 / (2 sigma^2))``. "laplacian": ``exp(-gamma |a - b|_1)``. "matern12", "matern32"
+        and "matern52": ``exp(-r)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``.
+        "polynomial": ``(gamma a'b + coef0)^degree``. "linear": ``a'b``. "sigmoid": ``tanh(gamma a'b + coef0)``; this
+        kernel is not positive definite, and needs a large ``ridge``, except in the KernelFisherClassifier. A
+        MercerKernel, which may be normalised or custom, is used with its own parameters: no width is chosen.""",
     ),
     "sigma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
         Width of the Gaussian kernel, in the inputs' unit. None: chosen by cross-validation from 13 widths around the
-        typical distance between samples. A sequence: chosen from its values.""",
+        typical distance between samples. A sequence: chosen from these values.""",
     ),
     "gamma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Scale of the other kernels, chosen like ``sigma``. A parameter that the kernel does not have is refused.""",
+        Scale of the other kernels, chosen in the same way as ``sigma``. A parameter that the kernel does not have is refused.""",
     ),
     "coef0": Parameter(
         default=1.0,
@@ -93,7 +92,7 @@ PARAMETERS = {
         text="""float or sequence of floats
         Weight of the penalty, in the unit of {ridge}.
         None: chosen by cross-validation from values in steps of half a decade, below an upper bound of {ridge}.
-        A sequence: chosen from its values.""",
+        A sequence: chosen from these values.""",
     ),
     "coding": Parameter(
         default="signs",
@@ -105,8 +104,8 @@ PARAMETERS = {
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
-        The expansion vectors: the number of vectors to choose from the training samples, anew for each width;
-        positions of training samples; an array of any vectors; or a Basis, with its kernel. None: all samples. With p
+        The expansion vectors. A number: this many training samples are chosen, separately for each width. Otherwise:
+        positions of training samples, an array of any vectors, or a Basis, whose kernel is used. None: all samples. With p
         vectors and n samples, training takes O(n p^2), and the frozen model has p vectors. {basis}""",
     ),
     "basis_params": Parameter(
@@ -119,25 +118,25 @@ PARAMETERS = {
         default="deleted",
         must=HOW,
         text="""{"deleted", "kept"} or int
-        How candidates are compared. "deleted": leave-one-out, with the same result as training again without each
-        sample. "kept": an estimate in which a left-out sample stays an expansion vector (docs/paper-004.md). The two
-        differ only for the KernelFisherClassifier. A number: the number of stratified folds.""",
+        How candidates are compared. "deleted": leave-one-out, whose result is the same as that of retraining without
+        each sample. "kept": an estimate in which a left-out sample stays an expansion vector (docs/paper-004.md). "deleted"
+        and "kept" differ only for the KernelFisherClassifier. A number: the number of stratified folds.""",
     ),
     "by": Parameter(
         default="error",
         kind=str,
         must=one_of("error", "press"),
         text="""{"error", "press"}
-        What is minimised. "error": the error rate; if error rates are equal, the squared error. "press": the mean
-        squared difference between predictions and targets. Among the candidates within 1 % of the minimum, the one with
-        the largest ridge is chosen; among equal ridges, the one with the smoothest kernel.""",
+        The criterion to minimise. "error": the error rate; if error rates are equal, the squared error. "press": the mean
+        squared difference between predictions and targets. Candidates within 1 % of the minimum count as equal: the
+        candidate with the largest ridge is chosen and, if several have this ridge, the one with the smoothest kernel.""",
     ),
     "jobs": Parameter(
         kind=int | None,
         must=PROCESSES,
         text="""int
-        Number of processes that compare candidates. Each process handles one width at a
-        time. None: this process.""",
+        Number of processes that compare candidates. Each process handles one width at a time. None: this process
+        compares all candidates.""",
     ),
     "progress": Parameter(
         default=False,
@@ -150,7 +149,7 @@ PARAMETERS = {
         kind=str,
         must=one_of("float32", "float64"),
         text="""{"float32", "float64"}
-        Number format of the specs that ``to_spec`` and ``device_spec`` return. Training is in float64.""",
+        Number format of the spec that ``to_spec`` returns. Training is in float64.""",
     ),
     "random_state": Parameter(
         default=0,
@@ -172,18 +171,18 @@ ATTRIBUTES = {
     "bias_": """ndarray of shape (n_functions,)
         The constant added to each function; 0 if the model has no bias.""",
     "kernel_": """dict
-        The kernel, as in a spec's ``[kernel]``. ``gamma_`` is its scale, and ``sigma_`` the width of a Gaussian.""",
+        The kernel, as in a spec's ``[kernel]``. ``gamma_`` is the kernel's scale, and ``sigma_`` is the width
+        of a Gaussian kernel.""",
     "ridge_": """float
         The penalty's weight.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        The same functions in terms of projection features, if ``basis`` is a number or a Basis or, except for the
-        KernelFisherClassifier, any given vectors; otherwise None. ``reduced_.basis`` is the
-        pykernel.bases.basis.Basis.""",
+        The same functions in terms of projection features; ``reduced_.basis`` is the pykernel.bases.basis.Basis. None if
+        ``basis`` is None; for the KernelFisherClassifier, also if ``basis`` is an array or positions of samples.""",
     "selection_": """pykernel.training.selection.Selection or None
-        All candidates and their errors; None if there was nothing to choose.""",
+        All candidates and their errors, or None if there was only one candidate.""",
     "optimism_": """float
-        How far the estimated error of the chosen candidate is expected to be below its true error, because the
-        candidate with the smallest estimate was chosen; 0 if there was nothing to choose.""",
+        Expected difference between the true error and the estimated error of the chosen candidate. The estimate is too
+        low on average, because the candidate with the smallest estimate was chosen. 0 if there was only one candidate.""",
     "loo_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
         Values of the functions at each training sample, from a model trained without that sample.""",
     "loo_error_": """float
@@ -202,13 +201,13 @@ OF_CLASSIFIERS = ("classes_", "loo_press_", "calibration_")
 
 
 class KernelMachine(Expansion):
-    """Base of kernel machines with a closed form: training, leave-one-out, and conversion to a spec."""
+    """Base of kernel machines with a closed-form solution: training, leave-one-out, and conversion to a spec."""
 
     _family, _attributes = PARAMETERS, ATTRIBUTES
     _words: ClassVar[dict[str, str]] = {
         "{ridge}": "the Gram matrix's eigenvalues",
         "{error}": "Error rate",
-        "{basis}": "Leaving out a sample does not remove its vector.\n    Vectors in the span of earlier ones are dropped.",
+        "{basis}": "Leaving out a sample does not remove its vector.\n    Vectors in the span of earlier vectors are dropped.",
     }
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
     _grows: ClassVar[bool] = False
@@ -231,7 +230,7 @@ class KernelMachine(Expansion):
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """Choose width and ridge, solve, and return the leave-one-out predictions, (n, o).
 
-        counts: which samples have a weight above 0.  For the other samples, the model's predictions are returned.
+        counts: mask of the samples with a weight above 0.  For the other samples, the model's predictions are returned.
         """
         left_out = self._trained(X, targets, counts)
         if counts.all():
@@ -276,7 +275,7 @@ class KernelMachine(Expansion):
         widths: list[float] | None,
         ridges: list[float] | None,
     ) -> np.ndarray:
-        """Train a model on a basis with ``pykernel.training.reduced``, and return what ``_trained`` returns."""
+        """Train a model on a basis with ``pykernel.training.reduced``, and return the leave-one-out predictions, (samples, o)."""
         options = {"seed": self._seed(), **((self.basis_params or {}) if isinstance(given, int) else {})}
         if not self._settled(kernel, widths, ridges):
             self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, basis=given, **options)
@@ -289,7 +288,7 @@ class KernelMachine(Expansion):
             return self._left_out(machine)
 
     def _left_out(self, machine: Any) -> np.ndarray:
-        """Return the prediction for each sample by a model trained without this sample, or without its group."""
+        """Return the prediction for each sample by a model trained without this sample or, with GroupFolds, without its group."""
         if isinstance(self.cv, selection.GroupFolds):
             return machine.leave_fold_out(
                 self.ridge_, selection.stratified_folds(machine.targets, self.cv, self._seed())
@@ -297,7 +296,7 @@ class KernelMachine(Expansion):
         return machine.leave_one_out(self.ridge_)
 
     def _solved(self, solution: Any, X: np.ndarray, some: np.ndarray, gram: np.ndarray | None) -> None:
-        """Keep a solution.  some: samples at which the functions' size is measured.  gram: kernel values of these samples, if known."""
+        """Store a solution.  some: samples on which the cancellation is measured.  gram: kernel values of these samples, if known."""
         self.alpha_, self.bias_ = solution.alpha, solution.bias
         self._largest = np.abs(X).max(axis=0)
         if self._linear:  # the frozen spec of a linear model has a weight for each input
@@ -306,7 +305,7 @@ class KernelMachine(Expansion):
             self._cancellation = _cancellation(self._gram(some) if gram is None else gram, self.alpha_)
 
     def _settled(self, kernel: MercerKernel, widths: list[float] | None, ridges: list[float] | None) -> bool:
-        """If there is only one width and one ridge, take them.  Returns whether they were taken."""
+        """If there is only one width and only one ridge, store them.  Returns whether this is the case."""
         if widths is None or ridges is None or len(widths) * len(ridges) > 1:
             return False
         self._take(kernel, widths[0], ridges[0], None)
@@ -314,7 +313,7 @@ class KernelMachine(Expansion):
 
     def _choose(self, kernel: MercerKernel, select: Callable[..., Any], X: Any, targets: Any, widths: Any, ridges: Any,
                 seed: int | None = None, **basis: Any) -> None:  # fmt: skip
-        """Compare the widths and ridges by cross-validation, and take the best pair."""
+        """Compare the widths and ridges by cross-validation, and store the best pair."""
         found = select(
             self._model, X, targets, kernel, widths, ridges, cv=plain(self.cv), by=getattr(self, "by", None),
             jobs=plain(self.jobs), progress=self.progress, seed=self._seed() if seed is None else seed, **basis,
@@ -322,7 +321,7 @@ class KernelMachine(Expansion):
         self._take(kernel, found.width, found.ridge, found)
 
     def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
-        """Keep the width and the ridge.  found: the selection that chose them, if there was one."""
+        """Store the width and the ridge.  found: the selection in which they were chosen, if any."""
         self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
         self._take_kernel(kernel, width)
 
@@ -369,13 +368,13 @@ class KernelMachine(Expansion):
         return given is not None
 
     def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the expansion vectors, and for each vector the index of its sample; -1 for a vector that is not a sample."""
+        """Return the expansion vectors, and each vector's position among the samples, which is -1 if the vector is not a sample."""
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
     def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
         """Return the kernel, and the widths and the ridges to choose from (None if they are derived from the data).
 
-        Raises UserError for parameters without an effect.
+        Raises UserError for parameters that have no effect.
         """
         basis, name, where = self.basis, None, self._where
         if isinstance(self.kernel, MercerKernel):
@@ -407,7 +406,7 @@ class KernelMachine(Expansion):
         has = " and ".join(shaped) or "no parameters"
         for name in set(self._stated(*SHAPE)).difference(shaped):
             given = getattr(self, name)
-            raise where.error(f"{name} is {given!r}, which the {function} kernel does not have; the kernel has {has}")
+            raise where.error(f"{name} is {given!r}, but the {function} kernel has no {name}; the kernel has {has}")
         shape: dict[str, Any] = {"coef0": float(values["coef0"]), "degree": values["degree"]}
         shape = {key: value for key, value in shape.items() if key in shaped}
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
@@ -415,7 +414,7 @@ class KernelMachine(Expansion):
     def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
         """Return the kernel of a given Basis.
 
-        Parameters of the kernel that the user gives must agree with the basis; only the width may differ.
+        Kernel parameters that the user gives must equal those of the basis, except the width, which may differ.
         """
         of_basis, where = {"kernel": kernel.function, "coef0": kernel.coef0, "degree": kernel.degree}, self._where
         for key in self._stated(*of_basis):
@@ -425,7 +424,7 @@ class KernelMachine(Expansion):
         for other in {"sigma", "gamma"} - {name}:
             where.need(
                 getattr(self, other) is None,
-                f"{other} is given, which the {kernel.function} kernel of basis does not have",
+                f"{other} is given, but the {kernel.function} kernel of basis has no {other}",
             )
         return kernel, None if name is None or getattr(self, name) is None else name
 
@@ -433,7 +432,7 @@ class KernelMachine(Expansion):
 
     @property
     def gamma_(self) -> float:
-        """The kernel's scale; for the Gaussian kernel ``1 / (2 sigma_^2)``."""
+        """The kernel's scale, which is ``1 / (2 sigma_^2)`` for the Gaussian kernel."""
         check_is_fitted(self)
         return self._mercer_kernel.gamma
 
@@ -477,7 +476,7 @@ class KernelMachine(Expansion):
         max_abs: float | None = None,
         distance: str = "auto",
     ) -> Spec:
-        """Return the spec of the frozen model: expansion vectors, weights, biases and calibration, for the device's flash.
+        """Return the spec of the frozen model, with its expansion vectors, weights, biases and calibration.
 
         For a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` returns the
         spec of a model that takes unscaled inputs.
@@ -490,16 +489,16 @@ class KernelMachine(Expansion):
             None: the estimator's precision.
         max_abs : float, default=None
             Largest magnitude of an input; samples with a larger input are refused. None: a million times the largest input in
-            training, or less where that could overflow. Required for a custom kernel, whose ``max_value`` holds for inputs
-            within this limit.
+            training, or less if this limit could cause overflow. Required for a custom kernel, because its ``max_value`` holds
+            only for inputs within this limit.
         distance : {"auto", "differences", "products"}, default="auto"
-            How distances are computed, for the Gaussian kernel. "products" takes fewer instructions and rounds more; "auto"
-            uses "products" if its rounding error is small enough.
+            For the Gaussian kernel: how distances are computed. "products" takes fewer instructions, but has larger rounding
+            errors. "auto" uses "products" if these errors are small enough.
 
         Returns
         -------
         spec : Spec
-            ``HostModel(spec)`` computes what the device will compute; ``spec.to_toml()`` is the spec as a file.
+            ``HostModel(spec)`` computes the same results as the device; ``spec.to_toml()`` returns the text of the spec file.
 
         Raises
         ------
@@ -544,8 +543,8 @@ class KernelMachine(Expansion):
 def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
     """Return how much the terms of an expansion cancel.  O(n p o).
 
-    This is the mean of the sum of the terms' magnitudes, divided by the standard deviation of the terms' sum, both over the
-    samples.  The result is the largest value of all functions.
+    For each function, the sum of the terms' magnitudes is averaged over the samples, and divided by the standard deviation
+    of the function's values.  The largest of these ratios is returned.
     """
     spread = (gram @ alpha).std(axis=0)
     sizes = (np.abs(gram) @ np.abs(alpha)).mean(axis=0)
@@ -553,7 +552,7 @@ def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
 
 
 def _array(given: Any) -> np.ndarray:
-    """Return the value as an array; an empty array if it cannot be converted."""
+    """Return the value as an array, or an empty array if the value cannot be converted."""
     try:
         return np.asarray(given)
     except ValueError:  # rows of different lengths
@@ -561,7 +560,7 @@ def _array(given: Any) -> np.ndarray:
 
 
 def _candidates(given: Any) -> list[float] | None:
-    """Return the candidates of a parameter, one number above 0 or several to choose from; None if the value is invalid."""
+    """Return the given number or numbers above 0 as a sorted list, or None if the value is invalid."""
     values = _array(given)
     fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
     return np.unique(values.astype(np.float64)).tolist() if fits and values.size and (values > 0).all() else None

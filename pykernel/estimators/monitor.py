@@ -46,8 +46,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     each row from the previous row. A row is novel if neither model explains it, or if a sensor keeps repeating the same
     value. The monitor learns nothing during an alarm, but a change that lasts ``relearn_after`` rows becomes normal.
 
-    ``monitor`` takes rows in time order, and does what the device does. ``predict`` and ``score_samples`` evaluate each row
-    separately, as if it came next.
+    ``monitor`` takes rows in time order, and gives the same results as the device. ``predict`` and ``score_samples`` evaluate
+    each row separately, as if this row followed the last learned row.
 
     Parameters
     ----------
@@ -62,20 +62,20 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     blame_ : ndarray of shape (n_features,)
         Each sensor's share in the present alarm, or in the latest alarm if there is none now.
     kind_ : str
-        What is wrong: jump, drift, stuck or noise of a sensor, a new regime, or unknown; empty without an alarm.
+        The kind of alarm: jump, drift, stuck or noise of a sensor, a new regime, or unknown. Empty if there is no alarm.
     regimes_ : ndarray of shape (components,)
         Fraction of the latest rows in each regime; -1 for a rejected regime, 0 for a regime that is not used yet.
     offset_ : float
-        Minus the present threshold, also during the warm-up, in which the device raises no alarm. In the first quarter of
-        the warm-up, minus the largest possible level.
+        The negative of the present threshold, also during the warm-up, in which the device raises no alarm. In the first
+        quarter of the warm-up, the negative of the largest possible level.
     spec_ : Spec
-        The model's parameters, including derived ones: the input of the code generator.
+        The spec with all parameters, including derived parameters, from which code is generated.
     model_ : HostModel
-        The learned state, ``model_.memory``, and the functions that work on it.
+        The learned state (``model_.memory``), and the functions that work on this state.
     status_counts_ : dict of str to int
-        How many rows had each status since the start: WARMING (no alarms yet), UNARMED (the row was learned; a state that recurs
-        still becomes normal), DONE, BORN (a new regime), STRANGE (in no known regime), NOVEL, HELD and ABSENT (alarms),
-        REFUSED_INPUT.
+        Number of rows with each status since the start: WARMING (no alarms yet), UNARMED (the row was learned; alarms are
+        raised, but a state that recurs still becomes normal), DONE, BORN (a new regime), STRANGE (in no known regime),
+        NOVEL, HELD and ABSENT (alarms), REFUSED_INPUT.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -83,7 +83,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
 
     Notes
     -----
-    For K ``components`` and D features, a row costs O(K D^2); during an alarm O(D^3); and O(K^2 D^3) when regimes merge.
+    For K ``components`` and D features, a row takes O(K D^2) time, O(D^3) during an alarm, and O(K^2 D^3) when regimes merge.
     No scaler is needed: each regime has its own scale.
 
     Examples
@@ -145,9 +145,9 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._stream(X, None, afresh=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Continue to learn: learn the samples in order, once.
+        """Continue to learn: learn these samples once, in order.
 
-        Calls with parts of a stream give the same bytes as one call with the whole stream.
+        Several calls with the parts of a stream give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -181,8 +181,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """Predict whether each sample is known (1) or novel (-1), by the present threshold.
 
-        Samples are evaluated separately, as in ``decision_function``. With ``smoothing`` below 1, ``monitor`` therefore raises
-        fewer alarms than this method finds novel samples.
+        Samples are evaluated separately, without smoothing. With ``smoothing`` below 1, ``monitor`` therefore raises fewer
+        alarms than this method finds novel samples.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            1 or -1; also -1 for a sample with an input beyond ``input_max_abs``, which the device would refuse.
+            1 or -1. A sample with an input beyond ``input_max_abs``, which the device would refuse, gets -1.
         """
         X = self._inputs(X)
         with np.errstate(invalid="ignore"):
@@ -230,7 +230,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return Told(states[:, 0], states[:, 1], alarm, states[:, 2].astype(int), blame, np.array(kinds, str))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return how normal each row would be if it came next: its negated novelty.  O(components n_features^2) for each row.
+        """Return each row's negated novelty, as if this row followed the last learned row.  O(components n_features^2) for each row.
 
         Parameters
         ----------
@@ -240,8 +240,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Minus the number that the device's ``NAME_novelty`` writes: about 0 for usual rows, at least -64; NaN, with a
-            warning, where the device would refuse the input.
+            The negative of the number that the device's ``NAME_novelty`` writes: about 0 for usual rows, and at least -64. If
+            the device would refuse the input, the score is NaN, and a warning is issued.
         """
         X = self._inputs(X)
         return -self._finite(self.model_.novelty(X))
@@ -291,7 +291,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._decided("reject")
 
     def unlearn(self) -> bool:
-        """Remove the newest regime: the last one that was learned from an alarm, acknowledged or rejected.
+        """Remove the newest regime, which is the last regime that was learned from an alarm, acknowledged or rejected.
 
         Returns
         -------
@@ -309,7 +309,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self.model_.read(reading)
 
     def _word(self, code: int) -> str:
-        """Return the word for a kind of alarm; empty without an alarm."""
+        """Return the word for a kind of alarm, or "" if there is no alarm."""
         return self.spec_.program.status(code).name.lower() if code else ""
 
     @property

@@ -25,18 +25,18 @@ second pass would count every sample twice."""
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
 """Sections of a spec whose keys are not parameters, or are parameters with other names or descriptions."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
-"""Parameter -> the parameter that it follows in signatures.  Signatures keep this order, which differs from the declarations' order."""
+"""Parameter -> the parameter before it in signatures.  Signatures keep this order, which differs from the declarations' order."""
 OF_RULES = """{{{rules}}}
         How a sample changes the model. None: a model for raw data, with the rule "spectrum-ekf", or "spectrum-softmax" for
-        classes, or "krls-t" if ``n_max`` or a kernel other than the default is given. The model standardises the inputs,
-        unless a width is given, centres labels that are numbers, learns a linear part in addition to the rule, and
-        estimates the noise. A named rule learns as in its paper. "klms": stochastic gradient. "qklms": as "klms", but a
+        classes, or "krls-t" if ``n_max`` or a kernel other than the default is given. Unless a width is
+        given, this model standardises the inputs. It centres labels that are numbers, learns a linear part in addition to
+        the rule, and estimates the noise. A named rule learns as in its paper. "klms": stochastic gradient. "qklms": as "klms", but a
         sample near a stored vector only changes that vector's multiplier. "krls-t": recursive least squares that can
         forget, and that predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": least squares on
         the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and
-        never removed. "knlms": normalised gradient steps of all multipliers; vectors as with "ald-krls". Four linear
+        never removed. "knlms": normalised gradient steps of all multipliers; vectors are added as with "ald-krls". Four linear
         models with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls" of the inputs and their products,
-        "rff-rls" of random Fourier features, which approximate a kernel. Sums of a few waves with learned frequencies:
+        "rff-rls" of random Fourier features, which approximate a kernel. Sums of a few sinusoids with learned frequencies:
         "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised gradient steps, and, for classes only,
         "spectrum-softmax", which estimates probabilities."""
 COMMON = {
@@ -87,12 +87,13 @@ ANSWERS = {
         "weights",
         kind=str | Sequence[float] | Mapping[Any, float] | None,
         text="""{"balanced"}, dict or sequence of float
-        ``predict`` returns the class whose probability times weight is largest. A dict has the weights of classes (1 if a
-        class is missing), a sequence has one weight for each of ``classes_``, and "balanced" is 1 / sqrt of a class's share
-        of the labels. Probabilities do not change. None: all weights are equal. Only for models without a rule.""",
+        ``predict`` returns the class whose probability times weight is largest. A dict contains the weights of
+        classes (missing classes have the weight 1), a sequence contains one weight for each of ``classes_``, and with
+        "balanced" a class with the share c of the labels has the weight 1 / sqrt(c). Probabilities do not change. None: all
+        weights are equal. Only for models without a rule.""",
     ),
 }
-"""Parameters that concern the answers: intervals for numbers, weights for classes."""
+"""Parameters of predictions: intervals for numbers, and weights for classes."""
 
 
 class _BudgetedKernelModel(Streaming):
@@ -119,12 +120,12 @@ class _BudgetedKernelModel(Streaming):
         return moved(first | KERNEL | keys | common | ANSWERS, BEHIND)
 
     def novelty(self, X: Any) -> np.ndarray:
-        """Return how novel each sample is to the model: its residual power.  O(n_max (n_max + n_features)) for each sample.
+        """Return the novelty of each sample, which is its residual power.  O(n_max (n_max + n_features)) for each sample.
 
         Novelty is the squared distance of ``k(x, .)`` from the span of the expansion vectors. It is near 0 close to these
-        vectors, and between 1 and ``1 + ridge`` far from all of them. Techniques without a matrix use only the nearest
-        vector, ``1 - k^2``. Labels are not needed, so a drifting sensor or a new operating point is noticed before it is
-        learned.
+        vectors, and between 1 and ``1 + ridge`` far from all of them. With techniques that keep no matrix,
+        novelty is ``1 - k^2`` for the nearest vector. No labels are needed, so a drifting sensor or a new operating point is
+        noticed before the model learns it.
 
         Parameters
         ----------
@@ -134,8 +135,8 @@ class _BudgetedKernelModel(Streaming):
         Returns
         -------
         novelty : ndarray of shape (n_samples,)
-            From 0 to ``1 + ridge``, as the device's ``NAME_novelty`` computes it; NaN, with a warning, where the device
-            would refuse the input.
+            Numbers from 0 to ``1 + ridge``, as computed by ``NAME_novelty`` on the device. If the device would refuse the
+            input, the novelty is NaN, and a warning is issued.
 
         Raises
         ------
@@ -151,7 +152,7 @@ class _BudgetedKernelModel(Streaming):
         return self._given()["n_epochs"] or (1 if rate_of(self.spec_.learning.rule) is None else RATE_EPOCHS)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the spec gets [kernel]: if the rule has a kernel, or if a parameter of the kernel is given.
+        """Return whether the spec gets [kernel].  It does if the rule has a kernel, or if a parameter of the kernel is given.
 
         The spec refuses a kernel for a linear rule.  If there is a kernel but no rule, the spec chooses a default rule
         that has a kernel.
@@ -174,7 +175,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     """Kernel regression that learns online, in fixed memory, bit for bit as on a microcontroller.
 
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is predicted,
-    and ``rule`` says how the error of the prediction is corrected. When the budget is exceeded, the least important vector
+    and ``rule`` determines how the error of the prediction is corrected. When the budget is exceeded, the least important vector
     is removed. Several labels share the vectors, but each label has separate multipliers. There are also rules for linear
     models of the inputs, of their products or of random features: use them as a baseline, or if they are good enough.
     Other rules learn sums of a few sinusoids, including their frequencies. If ``rule`` is None, the model takes raw inputs
@@ -191,11 +192,11 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     Attributes
     ----------
     spec_ : Spec
-        The model's parameters, including derived ones: the input of the code generator.
+        The spec with all parameters, including derived parameters, from which code is generated.
     model_ : HostModel
-        The learned state, ``model_.memory``, and the functions that work on it.
+        The learned state (``model_.memory``), and the functions that work on this state.
     status_counts_ : dict of str to int
-        How many updates returned each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
+        Number of updates with each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
         MERGED (linear rules: DONE); REFUSED_INPUT, REFUSED_LABEL (beyond a limit), REFUSED_MULTIPLIER or
         REFUSED_WEIGHT (learning would diverge). A refused sample leaves the model unchanged.
         RESTARTED: learning diverged, and the model began anew.
@@ -215,11 +216,11 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
     O(n_max^2 + n_max n_features) with the other techniques and with least-squares rules, regardless of the number of
-    samples. A prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` numbers, and
+    samples. A prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` values, and
     ``n_max ** 2`` more for each matrix that is kept. ``pykernel plan`` chooses a model.
 
     Parameters are read when learning starts, by ``fit`` or the first ``partial_fit``; later ``partial_fit`` calls
-    continue with ``spec_``. Nothing is shuffled: the order of samples is the order of learning.
+    continue with ``spec_``. Samples are not shuffled: they are learned in the given order.
 
     References
     ----------
@@ -266,7 +267,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     precision = "float32"
     ...
 
-    Two labels, and how sure the model is of them, near the data and far from them:
+    Two labels with their standard deviations, near the data and far from the data:
 
     >>> model = BudgetedKernelRegressor(rule="krls-t", sigma=0.5).fit(x, np.column_stack([y, -y]))
     >>> means, deviations = model.predict([[0.8], [9.0]], return_std=True)
@@ -303,10 +304,10 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Continue to learn: learn the samples in order, once.
+        """Continue to learn: learn these samples once, in order.
 
-        The first call fixes the number of outputs, and derives the value of ``sigma="scale"`` from its data. Otherwise,
-        calls with parts of a stream give the same bytes as one call with the whole stream.
+        The first call fixes the number of outputs, and derives the value of ``sigma="scale"`` from its data. Apart
+        from this, several calls with the parts of a stream give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -329,18 +330,18 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         return_std : bool, default=False
-            Whether to return standard deviations, too; only for rule "krls-t".
+            Whether to return standard deviations, too. Only for the rule "krls-t".
         return_interval : bool, default=False
-            Whether to return intervals, too, which contain the fraction ``interval_level`` of the labels.
+            Whether to return intervals, too. They contain the fraction ``interval_level`` of the labels.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The numbers that the device computes, in float64; NaN, with a warning, where the device would refuse an input
-            beyond ``input_max_abs``.
+            The numbers that the device computes, in float64. The prediction for a sample with an input beyond
+            ``input_max_abs``, which the device would refuse, is NaN, and a warning is issued.
         std : ndarray of the same shape
-            With ``return_std``: standard deviations of the labels, in the labels' unit, noise included. Their scale is
-            estimated from the errors so far, and is the same for all outputs.
+            With ``return_std``: standard deviations of the labels, in the labels' unit, including the noise. The scale
+            of these deviations is estimated from the errors so far, and is the same for all outputs.
         lower, upper : ndarrays of the same shape
             With ``return_interval``: the ends of the intervals, which cover all possible labels until 20 labels have been
             learned.
@@ -357,7 +358,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         )
         self._where.need(
             not return_interval or self.model_.has("interval"),
-            "return_interval needs a model with intervals; give interval_level=0.9 before it learns",
+            "return_interval needs a model with intervals; give interval_level=0.9 before learning",
         )
         y = self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
         found = [y]
@@ -385,7 +386,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
 
 def _tells(estimator: BudgetedKernelClassifier) -> bool:
-    """Return whether the model has probabilities; before it is fitted, whether it may have probabilities."""
+    """Return whether a fitted model has probabilities, or whether an unfitted model may get probabilities."""
     if hasattr(estimator, "model_"):
         return bool(estimator.model_.has("probability"))
     return estimator.rule == SOFTMAX or (estimator.rule is None and estimator.n_max is None)
@@ -413,12 +414,12 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted. Class i of the device is ``classes_[i]``.
     spec_ : Spec
-        The model's parameters, including derived ones: the input of the code generator. Its classes are ``classes_`` as
-        text.
+        The spec with all parameters, including derived parameters, from which code is generated. The classes in the spec
+        are ``classes_`` as text.
     model_ : HostModel
-        The learned state, ``model_.memory``, and the functions that work on it.
+        The learned state (``model_.memory``), and the functions that work on this state.
     status_counts_ : dict of str to int
-        How many updates returned each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
+        Number of updates with each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
         MERGED (linear rules: DONE); REFUSED_INPUT (beyond the limit), REFUSED_MULTIPLIER or REFUSED_WEIGHT (learning
         would diverge). A refused sample leaves the model unchanged. RESTARTED: learning diverged, and the model began anew.
     n_features_in_ : int
@@ -465,17 +466,17 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Raises
         ------
         UserError
-            If a parameter is invalid, or has no effect for the rule or the technique; if there is only one class.
+            If a parameter is invalid or has no effect for the rule or the technique, or if there is only one class.
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Continue to learn: learn the samples in order, once.
+        """Continue to learn: learn these samples once, in order.
 
-        The first call derives the value of ``sigma="scale"`` from its data. Otherwise, calls with parts of a stream
-        give the same bytes as one call with the whole stream.
+        The first call derives the value of ``sigma="scale"`` from its data. Apart from this, several calls with the parts
+        of a stream give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -539,8 +540,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with the
-            largest value is predicted, and among equal values the first class. These are the numbers that the device
-            computes, in float64; NaN, with a warning, where the device would refuse an input beyond ``input_max_abs``.
+            largest value is predicted, or the first such class if several values are equal. The values are the numbers that
+            the device computes, in float64. For a sample with an input beyond ``input_max_abs``, which the device would
+            refuse, they are NaN, and a warning is issued.
         """
         X = self._inputs(X)
         return self._finite(self.model_.predict(X))
@@ -559,8 +561,8 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1, up to rounding. No class is more probable than the class of ``predict``. NaN, with a warning, for
-            an input beyond ``input_max_abs``.
+            Rows sum to 1, up to rounding. Without ``class_weight``, the class of ``predict`` has the largest probability. For
+            a sample with an input beyond ``input_max_abs``, the probabilities are NaN, and a warning is issued.
         """
         check_is_fitted(self)
         p = self.model_.probability(self._inputs(X))

@@ -1,7 +1,7 @@
 """Declare each parameter of the estimators and River models once, by a key of a spec or by a `Parameter`.
 
-The signature, checks and docstring of a class are derived from the declarations at each access. Keys of a family that is
-declared later are therefore parameters, too.
+The signature, checks and docstring of a class are derived from the declarations at each access. Therefore the keys
+of a family that is declared later become parameters, too.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Parameter:
 def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Parameter]:
     """Return a parameter for each key that a family declares in one of the sections, in the order of the declarations.
 
-    If a key of another section already has the same name, the section's name becomes a prefix.  Flags have their declared
+    If a key of an earlier section has the same name, the parameter's name begins with the name of its section.  Flags have their declared
     default; all other parameters are None by default, which means the spec's default.
     """
     made: dict[str, Parameter] = {}
@@ -104,7 +104,7 @@ def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Pa
 
 
 def _plain_type(annotation: Any) -> Any:
-    """Return a declaration's type without bounds; for a choice among words, the type of the words."""
+    """Return a declaration's type without bounds or, for a choice among words, the type of the words."""
     if get_origin(annotation) is Annotated:
         return _plain_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
@@ -115,7 +115,7 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def moved(parameters: Mapping[str, Parameter], behind: Mapping[str, str]) -> dict[str, Parameter]:
-    """Return the parameters in another order.  behind: name -> the name that it follows."""
+    """Return the parameters in another order.  behind: name of a parameter -> name of the parameter before it."""
     names = list(parameters)
     for name, before in behind.items():
         names.remove(name)
@@ -128,10 +128,10 @@ class UnknownParameter(UserError, TypeError):
 
 
 class Declared:
-    """Base of classes whose ``__init__`` and docstring follow from the declarations of their parameters."""
+    """Base of classes whose ``__init__`` and docstring are derived from the declarations of their parameters."""
 
     _family: ClassVar[Mapping[str, Parameter]] = {}
-    """The parameters of a family of estimators.  A family with parameters from the spec overrides ``_declared`` instead."""
+    """The parameters of a family of estimators.  Classes whose parameters come from the spec override ``_declared`` instead."""
     _positional: ClassVar[int] = 1
     """The number of parameters that may be given by position."""
     _without: ClassVar[Sequence[str]] = ()
@@ -236,8 +236,9 @@ class Docstring(str):
 def _docstring_of(kind: type[Declared], template: str, families: tuple[Family, ...]) -> str:
     """Fill in the template of a class's docstring.
 
-    ``{parameters}`` become the descriptions of all parameters, ``{others}`` the names of parameters that the template does not
-    describe, ``{attributes}`` the descriptions of attributes.  The class's ``_words`` are replaced, too.
+    ``{parameters}`` is replaced by the descriptions of all parameters, ``{others}`` by the names of the parameters that the
+    template does not describe, and ``{attributes}`` by the descriptions of the attributes.  The class's ``_words`` are
+    replaced, too.
     """
     # Python 3.13 removes the indentation of docstrings; earlier versions keep it
     text, parameters = inspect.cleandoc(template), kind._parameters()

@@ -37,7 +37,7 @@ PARAMETERS = {
 
 
 class SignalFeatures(TransformerMixin, KernelEstimator):
-    """Features of raw samples: measures of windows, spectra, lags, differences, averages and phases.
+    """Features of raw samples: window measures, spectra, lags, differences, averages and phases.
 
     A device with the same ``[signal]`` in its spec computes the same numbers, bit for bit. ``from_sklearn`` accepts a
     pipeline that begins with this step; the device then takes raw samples. docs/guide/signals.md defines each feature.
@@ -49,7 +49,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     Parameters
     ----------
     window : int, default=None
-        How many raw samples the features describe. None: the raw samples are the features.
+        Number of raw samples in a window. None: there are no windows, and the raw samples are the features.
     hop : int, default=None
         Number of raw samples from one window to the next, a divisor of ``window``. None: ``window``.
     rate : float, default=None
@@ -70,13 +70,13 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     periods : sequence of int, default=None
         For each period, in raw samples: cosine and sine of its phase, which is 0 before the first row.
     max_abs : float, or for int16 a sequence of floats, default=None
-        Largest magnitude of a raw number, in its unit; for int16 also a separate limit for each channel. The device
+        Largest magnitude of a raw sample; for int16, each channel may have a separate limit. The device
         refuses a raw sample beyond the limit, and so does ``transform``. None: 1e6.
     resolution : float or sequence of float, default=None
-        int16: the value of one count of a raw sample, such as 1 for an ADC's readings. None: a power of two derived
+        For int16: the value of one count of a raw sample, such as 1 for an ADC's readings. None: a power of two derived
         from ``max_abs``.
     precision : {"float32", "float64", "int16"}, default="float32"
-        Number format on the device. int16: integers only; ``max_abs`` must be given.
+        Number format on the device. "int16" computes with integers only, and needs ``max_abs``.
 
     Attributes
     ----------
@@ -92,7 +92,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     Notes
     -----
     Each row of ``transform`` depends on earlier rows, so split by time, and do not shuffle. Most consecutive rows are
-    equal, so train on the result of ``steps``. A model that learns on the device has ``[signal]`` in its spec.
+    equal, so train on the result of ``steps``. A model that learns on the device needs ``[signal]`` in its own
+    spec.
 
     ``transform`` takes O(n_samples (n_features_in_ + n_features_out)), and O(measures window / hop) more for each step.
     Spectra add O(n_features_in_ window log(window)) for each step.
@@ -157,10 +158,10 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         Raises
         ------
         UserError
-            If there are too few rows for a step, or a row is beyond ``max_abs``.
+            If there are too few rows for a step, or a value exceeds ``max_abs``.
         ValueError
-            If X does not hold finite numbers. NaN is refused, because on a device ``NAME_gap`` reports that a raw sample is
-            missing, and the stage begins anew. Transform the parts before and after a gap separately.
+            If X does not hold finite numbers. NaN is refused: for a missing raw sample, a device calls ``NAME_gap``, after
+            which windows and lags start again. Transform the parts before and after a gap separately.
         """
         statuses, values = self._pushed(X)
         first = int(np.argmax(statuses == SignalStatus.READY))
@@ -181,12 +182,14 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         -------
         z : ndarray of shape (n_steps, n_features_out)
         y : ndarray of shape (n_steps,) or (n_steps, n_outputs)
-            For each step, the label of its last raw sample. Only if ``y`` was given.
+            For each step, the label of its last raw sample. Returned only if ``y`` was given.
 
         Raises
         ------
-        UserError, ValueError
-            As for ``transform``, and if X and y have different lengths.
+        UserError
+            If there are too few rows for a step, or a value exceeds ``max_abs``.
+        ValueError
+            If X does not hold finite numbers, or X and y have different lengths.
         """
         check_consistent_length(X, y)
         statuses, values = self._pushed(X)
@@ -221,7 +224,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self._made({"name": "windows", **model, "signal": signal, **content}, None)
 
     def _pushed(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the status of each raw sample, and the newest features after the sample; NaN before the first features."""
+        """Return the status of each raw sample, and the newest features after the sample, which are NaN before the first step."""
         X, spec = self._inputs(X), self._spec()
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)

@@ -1,7 +1,7 @@
 """Support vector machines on a greedy basis, and linear programming machines, as scikit-learn estimators.
 
 The estimators train on the host in float64: support vector machines by an interior-point method with a low-rank Gram matrix,
-linear programming machines by HiGHS.  ``to_spec`` returns a frozen model, which is a sum over the vectors.
+linear programming machines by HiGHS.  ``to_spec`` returns the spec of a frozen model, which is a sum over the vectors.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ PARAMETERS = {
         default=1.0,
         kind=float,
         must=Must(
-            "a number above 0, or several to choose from", lambda v: v is not None and _candidates(v) is not None
+            "a number above 0, or a sequence of such numbers", lambda v: v is not None and _candidates(v) is not None
         ),
         text="""float or sequence of floats
-        Weight of a sample's loss relative to the penalty. A sequence: chosen from its values by cross-validation.""",
+        Weight of a sample's loss relative to the penalty. A sequence: chosen from these values by cross-validation.""",
     ),
     "penalty": Parameter(
         default="l2",
@@ -70,10 +70,10 @@ PARAMETERS = {
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         A number: the largest number of expansion vectors. The basis starts with 64 vectors and doubles until ``tol`` is
-        met. None: at most 1,024. With ``penalty="l1"``, the limit applies to vectors with a nonzero weight: while there
-        are more, up to half of them, those that contribute least, are removed, and the remaining vectors get new
-        weights. Instead of a number, the vectors may be given: positions of training samples, an array of any vectors,
-        or a Basis, with its kernel.""",
+        met. None: at most 1,024. With ``penalty="l1"``, the limit applies to vectors with a nonzero weight: as long
+        as there are too many, at most half of them are removed, beginning with those that contribute least, and the
+        remaining vectors get new weights. Instead of a number, the vectors may be given: positions of training samples, an
+        array of any vectors, or a Basis, whose kernel is used.""",
     ),
     "basis_params": OF_FAMILY["basis_params"],
     "tol": Parameter(
@@ -81,9 +81,9 @@ PARAMETERS = {
         kind=float,
         must=POSITIVE,
         text="""float
-        Largest residual of the KKT conditions with all kernel values. The unit is the margin for classes (LIBSVM's
-        ``tol``); for numbers it is the label's standard deviation, or epsilon if epsilon is larger. With ``penalty="l1"``:
-        the largest fraction by which the gain from one more vector may exceed the cost of its weight.""",
+        Largest allowed residual of the KKT conditions, computed with all kernel values. For classes, its unit is the margin,
+        as for LIBSVM's ``tol``. For numbers, its unit is the label's standard deviation, or epsilon if epsilon is larger.
+        With ``penalty="l1"``: the largest fraction by which the gain from one more vector may exceed the cost of its weight.""",
     ),
     "cv": Parameter(
         default=5,
@@ -99,8 +99,8 @@ PARAMETERS["progress"] = Parameter(
     default=False,
     kind=bool,
     text="""bool or callable
-    Whether to show on a terminal that training is running; or a function that is called with the completed fraction of the
-    work on a basis, from 0 to 1, and a description of this work.""",
+    Whether to show on a terminal that training is running. A function is called with the completed fraction of the work on
+    a basis, from 0 to 1, and a description of this work.""",
 )
 
 ATTRIBUTES = {
@@ -116,7 +116,7 @@ ATTRIBUTES = {
         For each basis, the fields of a pykernel.training.svm.Round or a pykernel.training.lp.Round: vectors, steps,
         objective, residual, excess (how far the objective may be above the optimum, as a fraction of the objective), …""",
     "reached_": """str
-        A sentence that says what the last basis reached, and why it stopped growing.""",
+        A sentence about the result with the last basis, and why the basis did not grow further.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
         The same functions in terms of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
         ``penalty="l1"``.""",
@@ -256,7 +256,7 @@ class _SupportVectorMachine(KernelMachine):
 
 
 class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
-    """Support vector machine for classes, trained by an interior-point method on a greedy basis.
+    """Support vector machine for classification, trained by an interior-point method on a greedy basis.
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, with y = 1
     and -1. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear programming
@@ -322,14 +322,14 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
         Raises
         ------
         UserError
-            If a parameter is invalid, or has no effect for the kernel; if there is only one class.
+            If a parameter is invalid or has no effect for the kernel, or if there is only one class.
         ValueError
             If the data are not finite numbers of the right shape.
 
         Warns
         -----
         UserWarning
-            If 1,024 vectors are too few for ``tol``, or rounding ended the training early.
+            If 1,024 vectors are too few for ``tol``, or if rounding errors ended the training early.
         """
         X, y, weights, counts = self._samples(X, y, sample_weight)
         classes, positions = self._classes_of(y[counts]), np.unique(y[counts], return_inverse=True)[1]
@@ -349,7 +349,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
 
 
 class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
-    """Support vector machine for numbers, trained by an interior-point method on a greedy basis.
+    """Support vector machine for regression, trained by an interior-point method on a greedy basis.
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))`` over ``f(x) = k(x, basis_) alpha_ + bias_``,
     one for each label. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear
@@ -417,7 +417,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
         Warns
         -----
         UserWarning
-            If 1,024 vectors are too few for ``tol``, or rounding ended the training early.
+            If 1,024 vectors are too few for ``tol``, or if rounding errors ended the training early.
         """
         X, y, weights, counts = self._samples(X, y, sample_weight)
         labels = y.reshape(len(y), -1)[counts]
@@ -433,7 +433,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
 
 def _on_all(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Put the values of the samples with a weight above 0 into an array for all samples; NaN for other samples."""
+    """Put the values of the samples with a weight above 0 into an array for all samples, with NaN for the other samples."""
     found = np.full((len(counts), values.shape[1]), np.nan)
     found[counts] = values
     return found

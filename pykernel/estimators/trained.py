@@ -1,6 +1,7 @@
 """Kernel machines whose vectors are trained, as scikit-learn estimators.
 
-The estimators train on the host in float64, and choose widths and ridge by cross-validation.  ``to_spec`` returns a frozen model.
+The estimators train on the host in float64, and choose widths and ridge by cross-validation.  ``to_spec`` returns the spec of a
+frozen model.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _ridges(value: Any) -> list[float] | None:
-    """Return ridges as a list; None if the value is not valid."""
+    """Return the ridges as a list, or None if the value is invalid."""
     values: Any = [value] if np.isscalar(value) else value
     try:
         found = [float(each) for each in values]
@@ -209,7 +210,7 @@ class _TrainedVectors(Expansion):
         )
         m = self._count(len(X))
         self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        # each input's range, and its value farthest from an integer: without this value, the input could pass for counts
+        # each input's range and, so that only inputs of counts are treated as counts, its value farthest from an integer
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
@@ -297,7 +298,7 @@ class _TrainedVectors(Expansion):
     # ---- to the device
 
     def to_spec(self, name: str, *, precision: str | None = None, max_abs: Any = None, distance: str = "auto") -> Spec:
-        """Return the spec of the frozen model: vectors, weights, biases and calibration, for the device's flash.
+        """Return the spec of the frozen model, with its vectors, weights, biases and calibration.
 
         Parameters
         ----------
@@ -399,14 +400,14 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         Raises
         ------
         UserError
-            If a parameter is invalid, if all inputs are constant, or there are more vectors than samples.
+            If a parameter is invalid, all inputs are constant, or there are more vectors than samples.
         ValueError
             If the data are not finite numbers of the right shape.
 
         Warns
         -----
         UserWarning
-            If a linear model is as good.
+            If a linear model is as good as the trained model.
         """
         X, y, weights, used = self._samples(X, y, sample_weight)
         rows, labels = X[used], y.reshape(len(y), -1)[used]
@@ -495,7 +496,7 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         Raises
         ------
         UserError
-            If a parameter is invalid, if there is only one class, all inputs are constant, or there are more vectors than
+            If a parameter is invalid, there is only one class, all inputs are constant, or there are more vectors than
             samples.
         ValueError
             If the data are not finite numbers of the right shape.
@@ -503,7 +504,7 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         Warns
         -----
         UserWarning
-            If a linear model is as good.
+            If a linear model is as good as the trained model.
         """
         X, y, weights, used = self._samples(X, y, sample_weight)
         rows = X[used]

@@ -1,1 +1,1 @@
-"""Generate C from a spec, and check that the C computes the same as the host."""
+"""Generate C code from a spec, and check that the code computes the same results as the host."""

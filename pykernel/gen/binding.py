@@ -1,4 +1,4 @@
-"""Use generated C as a Python object: it is compiled to a shared library, and loaded with cffi."""
+"""Use generated C code from Python.  The code is compiled to a shared library, which is loaded with cffi."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ COUNTED = "void counted(int32_t rows, const float *values, int16_t *x)"
 
 
 class CModel:
-    """The generated C, compiled for the host.  It has the same calls as HostModel, and separate memory.
+    """A model in generated C code, compiled for the host.  It has the methods of HostModel, and its own memory.
 
-    patch: changes the C text before it is compiled (for negative controls).  whole: compile the snapshots now.  Otherwise they are
-    compiled when first used, because they take nearly half of the compilation time and most comparisons do not need them.
+    patch: a function that changes the C text before it is compiled (for negative controls).
+    whole: whether to compile the snapshot functions at once.  By default, they are compiled when first called, because
+    they take nearly half of the compilation time and most comparisons do not need them.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class CModel:
 
     @functools.cached_property
     def _whole(self) -> Any:
-        """The library that also has the snapshots.  Both libraries work on this object's memory."""
+        """The library that includes the snapshot functions.  Both libraries work on this object's memory."""
         return self._compiled(self.library.with_name("whole.so"), self.sources)
 
     def function(self, name: str) -> Any:
@@ -90,8 +91,8 @@ class CModel:
         """Predict each row, then learn it.  Returns (answers, statuses), like HostModel.prequential.
 
         y: (rows, 0) if there are no labels.
-        predict: whether to predict.  A model that does not learn gives only answers, and the statuses are those of the
-        answers.
+        predict: whether to predict.  A model that does not learn only predicts, and the statuses are those of its
+        predictions.
         """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
@@ -104,7 +105,7 @@ class CModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Return the values that NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         x = np.ascontiguousarray(x, self.spec.real.dtype)
         answers = self.spec.program.answers(question, len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
@@ -112,7 +113,9 @@ class CModel:
         return answers, statuses
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row, and its label if the function takes one.  Returns the statuses, like HostModel.visit."""
+        """Call NAME_<name> with each row, and with the row's label if the function takes labels.  Returns the statuses,
+        like HostModel.visit.
+        """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
         statuses = np.zeros(len(x), np.int32)
@@ -123,7 +126,7 @@ class CModel:
         return statuses
 
     def counts(self, values: np.ndarray) -> np.ndarray:
-        """Return the counts to which NAME_counts, built with fused operations, converts floats, (rows, numbers of a sample)."""
+        """Convert floats, (rows, numbers of a sample), to counts with NAME_counts, compiled with fused multiply-add operations."""
         name, (rows, width), made = self.spec.name, values.shape, np.zeros(values.shape, np.int16)
         each = f"for (int32_t i = 0; i < rows; i++) {{ {name}_counts(values + (i * {width}), x + (i * {width})); }}"
         text = f'#include "{name}_counts.h"\n{COUNTED};\n{COUNTED}\n{{\n{each}\n}}\n'
@@ -138,7 +141,7 @@ class CModel:
         return made
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Return what NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Return the values that NAME_<name> writes, (values,), and its status, like HostModel.read."""
         values = self.spec.program.reading(name, self.memory)
         return values, int(self.call(name, self._numbers(values)))
 

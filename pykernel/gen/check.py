@@ -1,4 +1,4 @@
-"""Run one stream through the host model and through the generated C, and compare both byte for byte."""
+"""Run one stream through the host model and through the generated C code, and compare their results byte for byte."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ class Report:
     """Result of a check: one row for each build, and the model's sizes.
 
     ok: whether all rows and witnesses equal the reference.  engine: the engine that simulated the model.
-    witnesses: one row for each other engine that learned the same stream: ``engine``, ``equal``, ``first_difference``.
+    witnesses: one row, with the keys ``engine``, ``equal`` and ``first_difference``, for each other engine that learned
+    the same stream.
     """
 
     ok: bool
     rows: list[dict[str, Any]]
     figures: dict[str, Any]
     statuses: dict[str, int] = field(default_factory=dict)
-    """Name of a status -> how many updates returned it; for a model that does not learn, how many predictions did."""
+    """Name of a status -> number of updates that returned this status; for a model that does not learn, number of predictions."""
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
     """For each action, visit and reading: name of a status -> how many calls returned it."""
     engine: str = ""
@@ -70,7 +71,8 @@ def check(
     tell: Tell = lambda text: None,
     devices: Devices = (),
 ) -> Report:
-    """Run a stream through the reference and through the C of every compiler found, and compare state, statuses and answers.
+    """Run a stream through the reference and through the C code built by every compiler found, and compare states,
+    statuses and outputs.
 
     memory: the state from which the model starts, if it has learned already.
     stream: (inputs, labels) to be used instead of ``mixed_stream``; labels: (samples, 0) or None if there are none.
@@ -123,7 +125,7 @@ def _told(row: dict[str, Any], engine: Engine) -> str:
 
 
 def _sizes(project: Project, c: Compiler) -> dict[str, int]:
-    """Return the sizes of the C that a firmware links if it does not save the model."""
+    """Return the sizes of the C code without the snapshot functions, which a firmware needs only if it saves the model."""
     with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
         sources = write_sources(Path(folder), project.sources)
         return section_bytes([each for each in sources if each.name != f"{project.spec.name}_snapshot.c"], c)
@@ -149,18 +151,18 @@ class Device(Protocol):
         """Call NAME_<name> on the model."""
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it.  Returns (answers, statuses).  If nothing is learned, the statuses are
-        the answers' statuses.
+        """Predict each row, then learn it.  Returns (outputs, statuses).  If the model does not learn, the statuses are
+        those of the predictions.
         """
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what NAME_<question> writes for each row, (samples, values), and the statuses."""
+        """Return the values that NAME_<question> writes for each row, (samples, values), and the statuses."""
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Call NAME_<name> with each row and its label.  Returns the statuses."""
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Return what NAME_<name> writes, (values,), and its status."""
+        """Return the values that NAME_<name> writes, (values,), and its status."""
 
 
 class Step(NamedTuple):
@@ -186,7 +188,7 @@ class Result(NamedTuple):
 
 
 class Host(HostModel):
-    """A model on the host that starts from the same state as the C."""
+    """A model on the host that starts from the same state as the C code."""
 
     def __init__(self, project: Project, start: Memory | None, engine: Engine) -> None:
         super().__init__(project.spec, project.drop, engine, raw=True)
@@ -201,15 +203,15 @@ class Host(HostModel):
 
 
 class Reference:
-    """The host's results on a stream, with which every build of the C is compared.
+    """The host's results on a stream, with which every build of the C code is compared.
 
     The stream is processed in parts.  In each part, every row is predicted (or the main question is asked about it) and then
     learned.  Next, the program's questions are called on some rows of the part (on all rows if nothing is learned), and
     then its readings.  ``hash`` is the ``state_hash`` after the last row was learned, before anything else changes the model.
 
     For a program with actions or visits there is a second pass with a new model.  The second pass uses only the last
-    rows of each part.  The actions ``between`` and the visits of some of these rows come before the questions.  After the middle
-    part, all other actions are called, and then the actions ``between`` once more.
+    rows of each part.  In each part, the actions ``between`` and the visits of some of these rows come before the
+    questions.  After the middle part, all other actions are called, and then the actions ``between`` once more.
 
     devices: if the stream has the rows of many devices, each device is a part, for which the model is reset.
     """
@@ -364,8 +366,8 @@ class Reference:
         return row | self.verdict(device) | (self._header(device) if self.spec.program.is_int16 else {})
 
     def _header(self, device: CModel) -> dict[str, Any]:
-        """Compare the header that converts a user's floats to counts with the host's conversion, also for floats halfway between
-        two counts.
+        """Compare the generated conversion of floats to counts with the host's conversion, also for floats halfway
+        between two counts.
         """
         values = near_halves(self.spec)
         different = self.spec.raw_inputs(values) != device.counts(values)

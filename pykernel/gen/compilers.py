@@ -60,9 +60,9 @@ def probe(name: str, command: Sequence[str]) -> Compiler | None:
 
 
 def zig_command() -> list[str]:
-    """Return the command that starts the compiler of the ziglang wheel; empty without the wheel.
+    """Return the command that starts the compiler of the ziglang wheel, or an empty list if the wheel is not installed.
 
-    The wheel's module only starts the program next to it.  Starting this program directly saves the start of Python.
+    The wheel's module only starts the program in its folder.  Starting the program directly avoids starting Python.
     """
     found = importlib.util.find_spec("ziglang")
     if found is None:
@@ -97,7 +97,9 @@ def compiler(name: str) -> Compiler:
     for candidate in find_compilers():
         if candidate.name == name:
             return candidate
-    raise UserError(f"compiler {name!r} was not found; there are: {', '.join(map(str, find_compilers()))}")
+    raise UserError(
+        f"compiler {name!r} was not found; the compilers found are: {', '.join(map(str, find_compilers()))}"
+    )
 
 
 @functools.cache
@@ -108,7 +110,7 @@ def takes(chosen: Compiler, flags: str) -> bool:
 
 
 def write_sources(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write C (file name -> text) to a folder, and return the files to be compiled."""
+    """Write C files (file name -> text) to a folder, and return the files to be compiled."""
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in sorted(files) if name.endswith(".c")]

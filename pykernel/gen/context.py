@@ -36,7 +36,7 @@ FORMS = {
     "int": {"format": "%d", "wide": "%4d", "digits": ""},
     "double": {"format": "%.4f", "wide": "%9.4f", "digits": ", 4"},
 }
-"""C type to which the examples cast a number -> how they print it."""
+"""C type to which the examples cast a number -> the formats with which they print the number."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
     "SNAPSHOT_FOREIGN": (-102, "the snapshot is from another model, whose memory has another layout or meaning"),
@@ -51,7 +51,7 @@ SNAPSHOT_STATUSES = {
 
 
 def of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
-    """Return the context about a model: names, questions, and what the examples do."""
+    """Return the context about a model: its names, its questions, and the parts of the examples."""
     program, precision = spec.program, spec.real
     names = {entry.name for entry in program.entries_for(spec.config)}
     called = {program.forecasts(spec.config), program.learner, *program.trainings[:1]}
@@ -221,7 +221,7 @@ def _names(spec: Spec) -> dict[str, list[str]]:
 
 
 def _about(spec: Spec) -> list[str]:
-    """Return the names of ``_names`` as lines of a comment, and how the firmware computes inputs."""
+    """Return the names of ``_names`` and the formulas of the inputs as lines of a comment."""
     told = []
     for what, names in _names(spec).items():
         told.append(f"{what}: {', '.join(names)}")
@@ -277,7 +277,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         form = "double" if not whole else "long" if program.is_int16 and program.label_kind != "class" else "int"
         return {"what": what, "value": value, "printed": f"({form}){value}"} | FORMS[form]
 
-    # the example names an answer after the question, unless the answer is a forecast
+    # in the example, the variable is named after the question, or "forecast" if the question is "predict"
     question = program.forecasts(spec.config)
     main = program.answering.get(program.asks, program.asks)
     answer = "forecast" if main == "predict" else main
@@ -328,7 +328,7 @@ def _int16(spec: Any) -> dict[str, Any]:
         "inputs": spec.counts_told(),
         "label_offset": repr(spec.label_offset) if spec.label_offset else "",
         "label_scale": str(2**shift) if 0 <= shift < 31 else f"{2.0**shift!r}",
-        # scales of answers whose unit is not the labels' unit
+        # scales of outputs whose unit is not the labels' unit
         "scales": [
             (entry.name, round(1 / spec.answer_unit(entry.name)))
             for entry in spec.program.entries_for(spec.config)
@@ -353,7 +353,7 @@ def _alike(values: np.ndarray) -> list[str]:
 
 
 def _clamps(signal: SignalSection) -> list[str]:
-    """Return C that raises raw samples to the lowest accepted value: a line for each channel, or a loop if all channels are equal."""
+    """Return C code that raises raw samples to the lowest accepted value: a line for each channel, or a loop if all channels are equal."""
     lows = [-int(most) for most in channels_of(signal).most]
     lines = [f"if (x[{i}] < {low}) {{ x[{i}] = {low}; }}" for i, low in enumerate(lows)]
     if len(lows) > 1 and len(set(lows)) == 1:
@@ -374,7 +374,7 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
-    """Return the program's statuses that this model's functions can return, and 0.  Other models may return others."""
+    """Return the program's statuses that this model's functions can return, and 0.  Other models may return other statuses."""
     docs = {name: text for kind in program.statuses for name, text in member_comments(kind).items()}
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
     found = {member.name for member in members if type(member) in program.statuses}
@@ -425,7 +425,7 @@ def _arithmetic(printer: Printer) -> str:
 
 
 def _guard(printer: Printer) -> str:
-    """Return C that stops the compilation for targets and flags with which the bits would differ."""
+    """Return C code that stops the compilation for targets and compiler flags that would change the bits of results."""
     order = primitive("byte_order.h", printer.prefix)
     if printer.precision.is_int16:
         return order

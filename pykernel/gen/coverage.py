@@ -1,4 +1,4 @@
-"""Use gcov to find the lines of a model's C that the self-test runs, and find out which faults in them the self-test notices."""
+"""Find the lines of a model's C code that the self-test runs, and the inserted faults that it detects.  gcov counts the lines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,11 @@ SECOND = "ulimit -t 1; exec ./run"
 
 @dataclass(frozen=True)
 class Coverage:
-    """Lines of NAME.c, by number: lines that the self-test runs (or whose faults it notices), and lines that it misses, each with its text."""
+    """Line numbers of NAME.c.
+
+    reached: the lines that the self-test runs, or in which it detects the inserted fault.  missed: the other examined
+    lines, with their text.
+    """
 
     reached: tuple[int, ...]
     missed: dict[int, str]
@@ -57,7 +61,7 @@ class Coverage:
         return len(self.reached) + len(self.missed)
 
     def __str__(self) -> str:
-        """Return text for VALIDITY.md: how many lines are reached, and the numbers of the lines that are not."""
+        """Return text for VALIDITY.md: the count of reached lines, and the numbers of the missed lines."""
         left = ", ".join(map(str, self.missed))
         return f"{len(self.reached)} of {self.lines}" + (f", but not {left}" if left else "")
 
@@ -70,7 +74,7 @@ class Coverage:
 def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
     """Build NAME.c for gcov, run only NAME_selftest, and count lines.  Returns None if this compiler has no gcov, or there is no shell.
 
-    Raises CheckFailed if the C does not compile, or if the self-test fails.
+    Raises CheckFailed if the C code does not compile, or if the self-test fails.
     """
     if compiler.name != "gcc" or not (shutil.which("gcov") and shutil.which("sh")):
         return None
@@ -95,9 +99,11 @@ def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
 
 
 def noticed_faults(project: Project, compiler: Compiler, lines: Sequence[int]) -> Coverage:
-    """Find out which faults in these lines the self-test notices.  At most one fault is tried in each line of the model's functions.
+    """Find out which faults the self-test detects.  At most one fault is inserted in each of these lines of the model's
+    functions.
 
-    A fault is a replaced operator, see ``FAULTS``.  It is noticed if the self-test fails, crashes, or does not end.
+    A fault is a replaced operator, see ``FAULTS``.  A fault is detected if the self-test fails, crashes, or does not
+    end.
     """
     code = _code(project)
     end = next(i for i, line in enumerate(code) if line.startswith(f"uint32_t {project.spec.name}_hash("))

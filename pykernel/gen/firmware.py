@@ -1,6 +1,6 @@
-"""Generate the check's program for a board or an emulated CPU, which runs the jobs that the host sends.
+"""Generate the program of a check, which executes the host's jobs on a board or on an emulated CPU.
 
-This module makes the program's C and the list of jobs.
+This module makes the program's C code and the list of jobs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Orders:
     """The functions that the host can order the program to call, numbered by ``of_name``, and the sizes of the program's arrays.
 
     functions: public functions whose only parameter is the model -> the type of their result.
-    values, positions: how many numbers, and how many indices, the longest answer has.
+    values: length of the longest output of numbers.  positions: length of the longest output of indices.
     """
 
     functions: dict[str, str]
@@ -82,12 +82,12 @@ def orders_of(spec: Spec, header: str) -> Orders:
 
 
 def _buffer(kind: Array) -> Scalar:
-    """Return the type of the program's buffer for answers of this kind: Real (the type of inputs), or Index."""
+    """Return the type of the program's buffer for outputs of this kind: Real (the type of inputs), or Index."""
     return Real if kind.scalar in (Real, Int16) else Index
 
 
 def check_program(spec: Spec, header: str, timed: bool, render: Render) -> dict[str, str]:
-    """Return the program's C, file name -> text.
+    """Return the program's C files: file name -> text.
 
     The serial link to the host is left out, because an emulator connects in another way.
     """
@@ -96,7 +96,7 @@ def check_program(spec: Spec, header: str, timed: bool, render: Render) -> dict[
 
 
 def page_program(spec: Spec, header: str, render: Render) -> str:
-    """Return the C that a page in a browser calls."""
+    """Return the C code that a web page calls."""
     return render("page.c", _context(spec, header))
 
 

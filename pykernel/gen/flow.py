@@ -1,6 +1,6 @@
-"""Compute upper limits on how often the marked loops in a model's C run.
+"""Compute upper bounds on the iteration counts of the marked loops in a model's C code.
 
-The bound on a call's instructions needs these limits.
+The bound on the instructions of a call is computed from these bounds.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from pykernel.spec.model import Spec
 
 
 def flow_facts(spec: Spec) -> Turns:
-    """Return the limits for a model's C.  A loop is identified by the number of its mark, and a public function by its name.
+    """Return the bounds for a model's C code.  A loop is identified by the number of its mark, and a public function by
+    its name.
 
-    The limits of the algorithms' loops are computed with intervals (``language.ranges``).  The limits of loops in
-    hand-written C are known constants.
+    The bounds of the algorithms' loops are computed with intervals (``language.ranges``).  The bounds of loops in
+    hand-written C code are known constants.
     """
     code, program = model_code(spec), spec.program
     names = {entry.kernel.name: entry.name for entry in code.entries}

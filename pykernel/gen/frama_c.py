@@ -1,4 +1,4 @@
-"""Run Frama-C: its plug-in Eva analyses the calls of a proof, and its plug-in WP proves the steps about NaN."""
+"""Run Frama-C: its plug-in Eva analyses the calls of a proof, and its plug-in WP proves the assertions about NaN."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ PROVER, PROVED = "z3", ("Valid", "Partially proven")
 COARSE, UNROLLED = 1, 128
 """COARSE: Eva's precision in the first analysis.  UNROLLED: up to this many iterations of a loop are analysed separately."""
 GOAL_SECONDS = 20
-"""Seconds that the prover may take for one step about NaN."""
+"""Seconds that the prover may take for one assertion about NaN."""
 KINDS = {
-    "index_bound": "an index may leave its array",
-    "mem_access": "a pointer may leave its array",
+    "index_bound": "an index may be outside its array",
+    "mem_access": "a pointer may be outside its array",
     "signed_overflow": "a sum or product of integers may overflow",
     "unsigned_downcast": "a number may not fit into its type",
-    "is_nan_or_infinite": "a number may be NaN or infinite where it becomes an integer",
-    "float_to_int": "a number may be too large to become an integer",
+    "is_nan_or_infinite": "a number that is converted to an integer may be NaN or infinite",
+    "float_to_int": "a number that is converted to an integer may be too large",
     "initialization": "a variable may be read before it is set",
-    "shift": "a shift may be by as many bits as the value has, or more",
+    "shift": "a shift count may be negative, or too large for the type",
     "division_by_zero": "a divisor may be zero",
     "ptr_comparison": "pointers into different arrays may be compared",
-    INSIDE: "an index may leave the array that was passed",
+    INSIDE: "an index may be outside the array argument",
     PASSED: "a number may be NaN after a comparison; the prover could not rule this out",
-    "check": "a callback may be given wrong numbers",
+    "check": "a callback may get wrong arguments",
 }
 """Frama-C's name of a kind of alarm -> what the alarm means."""
 
@@ -76,7 +76,8 @@ class Alarm:
 class Finding:
     """The result of one call's analysis.
 
-    ended: whether the analysis finished.  why: the reason if it did not.  checks: statement -> whether it was proved.
+    ended: whether the analysis finished.  why: the reason if the analysis did not finish.  checks: name of an assertion
+    -> whether it was proved.
     coverage: C function -> (number of statements reached, number of all statements).  passed: lines of assertions about NaN that only WP
     can prove.
     """
@@ -92,7 +93,7 @@ class Finding:
 
     @property
     def proved(self) -> bool:
-        """Whether everything is proved, apart from the steps about NaN."""
+        """Whether everything is proved, apart from the assertions about NaN."""
         return self.ended and not self.alarms and list(self.checks.values()) == [True] * self.call.checks
 
     @property
@@ -128,9 +129,9 @@ def require() -> str:
 
 
 def _words(folder: Path, macro: str, level: str = "") -> list[str]:
-    """Return the beginning of a command line.  These words set the machine, and allow any floating-point value.
+    """Return the beginning of a command line, which sets the machine and allows any floating-point value.
 
-    The FPU's square root and the marks of loops are left out, because they are assembly.
+    The FPU's square root and the marks of loops are left out, because both are written in assembly.
     """
     root = "" if level == FINITE else f" -D{macro}_NO_FPU"
     flags = f"-cpp-extra-args=-I{folder} -include {folder / FLOATS}{root} -D{macro}_MARKS=0"
@@ -176,7 +177,7 @@ def _eva(call: Call, folder: Path, macro: str) -> list[str]:
 
 
 def _wp(name: str, folder: Path, macro: str, text: str) -> list[str]:
-    """Return the command line that proves a file's steps about NaN, and writes the file's table.  text: the file's text."""
+    """Return the command line that proves a file's assertions about NaN, and writes the file's table.  text: the file's text."""
     absolute = re.findall(r"^static \w+ (\w+_absolute)\(", text, flags=re.MULTILINE)
     return [
         *_words(folder, macro),
@@ -208,7 +209,7 @@ def _analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
 def _properties(
     call: Call, folder: Path, table: Path, log: str
 ) -> tuple[list[Alarm], dict[str, bool], set[tuple[str, int]]]:
-    """Return alarms, statements of the driver, and assertions about NaN that are left to WP."""
+    """Return the alarms, the driver's assertions, and the assertions about NaN that only WP can prove."""
     alarms, checks, passed = list[Alarm](), dict[str, bool](), set[tuple[str, int]]()
     stacks, lines = _stacks(log), dict[str, list[str]]()
     with table.open(encoding="utf-8", newline="") as file:
@@ -296,8 +297,8 @@ unproved.txt: {tables}
 \tawk -F '\\t' '$(UNPROVED)' $^ | sort -u > $@
 \t@cat $@; test ! -s $@ && echo 'proved: {count} calls'
 
-# selects the rows of the tables that are not proved: properties that Eva leaves open, except the steps about NaN that WP
-# proves; and statements after a call whose end the analysis does not reach
+# selects the rows of the tables that are not proved: properties that Eva leaves open, except the assertions about NaN that
+# WP proves; and statements after a call whose end the analysis does not reach
 UNPROVED = FILENAME ~ /^wp_/ {{ if ($$5 ~ /^(user assertion|postcondition)$$/ && $$6 ~ /^(Valid|Partially proven)$$/) wp[$$2 ":" $$3]; next }} \\
     $$2 ~ /^({name}|{name}_snapshot|prove_[a-z]+)[.]c$$/ && $$5 !~ /^(assigns|from) clause$$/ && \\
     ($$6 !~ /^(Valid|Dead|Considered valid)/ || ($$6 == "Dead" && $$5 == "user check" && $$4 ".csv" == FILENAME)) && \\
@@ -316,7 +317,9 @@ clean:
 
 
 def makefile(calls: Sequence[Call], stepped: Mapping[str, str], name: str, about: str) -> str:
-    """Return a Makefile that repeats the analyses without pykernel.  stepped: name of each file with steps about NaN -> its text."""
+    """Return a Makefile that repeats the analyses without pykernel.  stepped: name of each file with assertions about
+    NaN -> its text.
+    """
     here, macro = Path(), name.upper()
     commands = {f"{call.main}.csv": (call.files, _eva(call, here, macro)) for call in calls}
     # the rules for tables of WP

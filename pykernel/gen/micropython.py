@@ -28,14 +28,14 @@ NAMES = frozenset(
 def micropython_files(
     sources: list[str], context: Mapping[str, Any], render: Callable[[str, Mapping[str, Any]], str]
 ) -> dict[str, str]:
-    """Return the module's C, and the files for MicroPython's builds with make and CMake: path -> text.
+    """Return the module's C code, and the files for MicroPython's builds with make and CMake: path -> text.
 
     sources: paths of the model's C files.  Calls with callbacks are left out, because an exception in a callback would stop NAME_restore
     halfway.
     """
     name = context["name"]
     if name in NAMES or keyword.iskeyword(name) or name in sys.stdlib_module_names:
-        raise UserError(f"{name} means something else in MicroPython already; give the model another name")
+        raise UserError(f"{name} already has another meaning in MicroPython; give the model another name")
     methods = {
         short: call for short, call in context["calls"].items() if short not in ("save", "load", "store", "restore")
     }

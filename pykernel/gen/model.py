@@ -1,4 +1,4 @@
-"""Print the C of one model, before it is put into files: functions, memory and parameters."""
+"""Print the C code of one model: functions, memory and parameters.  ``pykernel.gen.project`` puts the code into files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pykernel.spec.model import Spec
 
 @dataclass(frozen=True)
 class ModelCode:
-    """The C of one model's functions and of their data, before it is put into files."""
+    """The C code of one model's functions and of their data, not yet in files."""
 
     entries: list[Entry]
     functions: Functions
@@ -120,5 +120,5 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
 
 
 def bare(code: str) -> str:
-    """Remove comments from C, and put it on one line."""
+    """Remove comments and line breaks from C code."""
     return re.sub(r"(/\*.*?\*/|\s)+", " ", code, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""Make the build files and manifests that turn the folder of a model's C into a package for several toolchains."""
+"""Make the build files and manifests that turn the folder of a model's C code into a package for several toolchains."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def bounds_of(row: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the name of each function, and the largest number of instructions that a call of it executes."""
+    """Return (name, bound) of each function; the bound is the largest number of instructions that a call executes."""
     return re.findall(r"(\w+) (\d+)", row["bounds"])
 
 

@@ -1,4 +1,4 @@
-"""Turn a spec into a folder of C: specialise the functions, print them, and fill the templates."""
+"""Turn a spec into a folder of C code: specialise the functions, print them, and fill the templates."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ HASHES = ("config_hash", "state_kind")
 
 @dataclass(frozen=True)
 class Project:
-    """Generated text, not yet written."""
+    """The generated files of a model, not yet written."""
 
     spec: Spec
     files: dict[str, str]
     figures: dict[str, Any]
-    drop: tuple[str, ...]  # fields that the C does not have
+    drop: tuple[str, ...]  # fields that the C code does not have
     calls: dict[str, Signature]  # the public functions, by the name after NAME_
-    replay: str = field(repr=False)  # C of the check's driver
+    replay: str = field(repr=False)  # C code of the check's driver
     start: dict[str, bytes] = field(default_factory=dict, repr=False)
     """The learned state from which the device starts, as a file for ``pykernel state replay`` and for a later check."""
 
@@ -118,8 +118,8 @@ def build(
 ) -> Project:
     """Return everything that ``generate`` writes.
 
-    checks, said: results for VALIDITY.md, its HTML and the manifest, see ``gen.record``.  annotated: whether the C has annotations for a
-    proof.
+    checks, said: results for VALIDITY.md, its HTML and the manifest, see ``gen.record``.  annotated: whether the C code
+    has annotations for a proof.
     """
     try:
         return _build(spec, memory, checks, also, annotated, said or {})
@@ -141,7 +141,7 @@ def check_sources(project: Project, timed: bool = False) -> dict[str, str]:
 
 
 def page_source(project: Project) -> str:
-    """Return the C through which a page in a browser calls a model."""
+    """Return the C code through which a web page calls a model."""
     return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], render)
 
 
@@ -244,7 +244,9 @@ def _sources(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a project for ``Generated`` and the manifest.  extents: sizes that are macros in the C, in lower case."""
+    """Return the figures of a project for ``Generated`` and the manifest.  extents: the sizes that are macros in the C
+    code, by the macros' names in lower case.
+    """
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     return {
         **{key: context[key] for key in shown if key in context},
@@ -276,7 +278,8 @@ def state_hash(spec: Spec, memory: Memory) -> int:
 
 
 def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str, Any]:
-    """Return, for a report, the bytes of the model's parts and of simple predictors, and the hashes of the configuration and of a state.
+    """Return, for a report, the sizes of the model's parts and of simple predictors, and the hashes of the
+    configuration and of a state.
 
     parts: name, bytes and contents of each part.  told: the event after which the model has this state.
     """

@@ -1,9 +1,11 @@
-"""Write the sources of a proof about a model's C: the C with annotations, and a driver that makes each call from any state.
+"""Write the sources of a proof about a model's C code: the annotated code, and a driver that makes each call from any
+state.
 
-The driver sets the memory to any bytes, puts each number with a declared range (``between``) into that range, and calls one
-public function once, with any inputs.  Then it states that the ranges hold again.  If the analyser proves this for each
-call, the ranges always hold: they hold after NAME_init, and no call takes a number out of its range.  Floating-point
-numbers may have any bits, including those of NaN; at the level "finite" they are finite and within their ranges.
+The driver sets the memory to any bytes, puts each number with a declared range (``between``) into that range, and calls
+one public function once, with any inputs.  Then the driver asserts that the ranges still hold.  If the analyser proves
+this for each call, the ranges always hold, because they hold after NAME_init and no call takes a number out of its
+range.  Floating-point numbers may have any bits, including those of NaN; at the level "finite" they are finite and
+within their ranges.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ LEVELS = {
     STATE: "from every state that load accepts, with every input",
     SNAPSHOT: "with any bytes in the model, the buffer and the storage",
     WILD: "with any bytes in the model, as after a RAM fault",
-    FINITE: "as at the level state, if all reals are within their limits: the reals stay within their limits, and answers are finite",
+    FINITE: "as at the level state, but with all reals within their limits: the reals stay within their limits, and outputs are finite",
 }
 STATES, BYTES = 5, 3
 """Eva's precision for calls that low precision does not prove, and for snapshots."""
@@ -45,8 +47,8 @@ FLOATS = "prove_floats.h"
 class Call:
     """One call of the driver: the level, the function that is called, and the driver's function (``main``).
 
-    files: C files that are analysed.  reached: C functions that the call reaches; if empty, the analysis finds them.
-    checks: number of statements about the call.  precision: Eva's precision.
+    files: C files that are analysed.  reached: C functions that the call reaches; if empty, the analysis finds these
+    functions.  checks: number of assertions about the call.  precision: Eva's precision.
     split: C functions for which Eva analyses the memory after each possible result separately.
     """
 
@@ -62,7 +64,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Proof:
-    """The sources of a proof.  files: file name -> text, the model's annotated C and the drivers.  calls: in the order of their runs."""
+    """The sources of a proof.  files: the model's annotated C code and the drivers, as file name -> text.  calls: the
+    calls in the order of their analysis.
+    """
 
     spec: Spec
     files: dict[str, str]
@@ -91,7 +95,7 @@ class _Range:
         return f"model.{self.slot.name}" + ("" if self.slot.scalar else "".join(f"[{n}]" for n in names))
 
     def assumed(self) -> list[str]:
-        """Return C that sets the slot to any numbers of the range."""
+        """Return C code that sets the slot to any numbers in the range."""
         kind = {Word: "unsigned_int_interval", Real: f"{self.real}_interval"}.get(self.slot.array.scalar, "interval")
         lines, names = list[str](), list[str]()
         for i, extent in enumerate(() if self.slot.scalar else self.slot.shape):
@@ -116,7 +120,7 @@ class _Range:
         return [*beyond, inside, f"    /*@ split {place}; */", "    ;", "}"]
 
     def stated(self) -> str:
-        """Return the annotation that states that each number is in the range."""
+        """Return the annotation that asserts that each number is in the range."""
         shape = () if self.slot.scalar else self.slot.shape
         names = [f"i{i}" for i in range(len(shape))]
         bounds = " && ".join(f"0 <= {n} < {extent}" for n, extent in zip(names, shape, strict=True))
@@ -255,7 +259,7 @@ class _Writer:
         yield "hash", [f"(void){name}_hash(&model);"], [], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
 
     def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
-        """Return C that calls an entry with arguments of any bits, and statements about its answers."""
+        """Return C code that calls an entry with arguments of any bits, and assertions about its outputs."""
         lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
         # these copies turn bits into reals, because Eva can split the values of a real, but not of bits that are read as a real
         read: list[str] = []
@@ -341,7 +345,9 @@ static void any_bytes(void)
         return head, calls
 
     def judged(self) -> tuple[str, Call]:
-        """Return a driver that states that every accepted snapshot is within the ranges.  The driver reads memory instead of storage."""
+        """Return a driver that asserts that the numbers of every accepted snapshot are in their ranges.  The driver
+        reads memory instead of storage.
+        """
         persistent = self.program.state_bytes(self.layout)
         checks = [r for r in self.ranges if r.slot.offset < persistent]
         valid = self.program.valid

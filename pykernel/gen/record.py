@@ -49,9 +49,9 @@ BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
 
 def require_project(folder: str | Path, spec: Spec) -> Project:
-    """Return the project that this version generates from the spec.  Raises UserError unless the folder has the same C."""
+    """Return the project that this version generates from the spec.  Raises UserError unless the folder has the same C code."""
     if Path(folder).is_dir():
-        with project_folder(Path(folder)):  # this restores the old files if an earlier run died while writing
+        with project_folder(Path(folder)):  # this waits until no other run writes to the folder
             pass
     made = build(spec, start_of(Path(folder), spec), checks=_earlier(Path(folder)), also=extras(Path(folder)))
     for name, text in made.sources.items():
@@ -146,7 +146,7 @@ def misra(sources: Mapping[str, str]) -> str:
 
 
 def _tools() -> str:
-    """Return the versions of the software that simulated and compared."""
+    """Return the versions of the software with which the check was made."""
     found = [f"Python {platform.python_version()}"]
     for name in ("pykernel-mcu", "numpy", "llvmlite", "numba", "unicorn", "wasmtime"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -171,7 +171,10 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
 
 
 def _coverage(spec: Spec, report: Report) -> dict[str, str]:
-    """Return which lines the self-test runs, and which faults it notices, if gcc has compiled the C on this machine and all rows are equal."""
+    """Return the lines that the self-test runs and the faults that it detects.
+
+    Returns {} unless gcc has compiled the C code on this machine and all rows are equal.
+    """
     built = {row["compiler"] for row in report.rows if report.ok and not {"target", "board"} & set(row)}
     project = build(spec)
     for each in find_compilers() if built else []:

@@ -1,4 +1,4 @@
-"""Generate the recorder: C that sends rows as frames, which ``pykernel.rows.frames`` reads."""
+"""Generate the recorder: C code that sends rows as frames, which ``pykernel.rows.frames`` reads."""
 
 from __future__ import annotations
 

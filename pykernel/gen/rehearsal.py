@@ -1,8 +1,8 @@
 """The self-test's sequence of calls: every public function of a model is called on pseudo-random samples.
 
-``run`` is the sequence on the host; the template ``selftest.c`` is the same sequence in C.  Each call's status and
-answer, and the final state, are hashed to one number.  The self-test passes if the numbers of both sequences are equal.
-Both sequences therefore make the same calls, which ``Calls`` defines.
+``run`` makes the calls on the host, and the template ``selftest.c`` makes the same calls in C.  ``Calls`` defines the
+calls.  The status and the outputs of each call, and the final state, are hashed to one number.  The self-test passes if
+it computes the same number as ``run``.
 
 The samples are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
 """
@@ -41,8 +41,8 @@ ROWS = 4
 MOVED = 4
 """Distance between the first and the last center, in units of a usual sample's distance."""
 DAMAGE = 2.0**40
-"""The number with which the model's numbers are overwritten, so that the code for limits runs.  A product of three such numbers
-stays within float32."""
+"""The number with which the model's numbers are overwritten, so that the code that enforces limits runs.  A product of
+three such numbers stays within float32."""
 
 
 class Kind(IntEnum):
@@ -114,7 +114,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Calls:
-    """Masks of the entries that are called at each point of the sequence.
+    """Bit masks of the entries that are called at each point of the sequence.
 
     Bit i of a mask is for entry i.  The next bit is for the state's hash, and the two bits after it set a switch to 1 or to -1.
     kinds: calls with a sample of each kind.  events: (step, calls before the calls for the sample's kind).
@@ -216,8 +216,8 @@ def sequence(spec: Spec) -> Sequence:
 
 
 def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the centers of samples, (rows, numbers of a sample), and the distances from a center of the farthest samples and of usual
-    samples, (numbers,).
+    """Return the centers of samples, (rows, numbers of a sample), the ``sizes`` of ``Sequence``, and the sizes for
+    usual samples, both (numbers,).
 
     All are in the data's units.
     """
@@ -401,7 +401,7 @@ def refused(dtype: np.dtype) -> Any:
 
 
 WRONG = 255
-"""A highest byte that makes every count invalid: a signed count becomes negative, an unsigned count too large."""
+"""A value of the highest byte that makes every count invalid: a signed count becomes negative, an unsigned count too large."""
 
 
 def damage(spec: Spec) -> int:
@@ -410,7 +410,7 @@ def damage(spec: Spec) -> int:
 
 
 def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
-    """Return the fields of reals that the C has.
+    """Return the fields of reals that the C code has.
 
     Fields of a signal stage are left out, because with other numbers the stage could divide by zero.
     """
@@ -460,13 +460,13 @@ def _dtype(scalar: Any, spec: Spec) -> np.dtype:
 
 
 def answer_bytes(spec: Spec) -> int:
-    """Return the size of the longest answer."""
+    """Return the size of the longest output in bytes."""
     answers = (_answer(spec, entry) for entry in spec.program.entries_for(spec.config))
     return max((count * _dtype(scalar, spec).itemsize for scalar, count in answers if count), default=0)
 
 
 def _answer(spec: Spec, entry: Entry) -> tuple[Any, int]:
-    """Return the type and the number of the values that a call writes; None and 0 if it writes no answer."""
+    """Return the type and the number of the values that a call writes; None and 0 if the call writes no values."""
     if "answer" not in GIVEN[entry.kind]:
         return None, 0
     kind = spec.program.written(entry.name)
@@ -587,7 +587,7 @@ def _of_damage(spec: Spec, layout: Layout) -> dict[str, Any]:
 
 
 MEMBERS = {"float": "reals", "double": "reals", "int32_t": "integers", "int16_t": "counts"}
-"""C type of an answer -> the member of a union of answers."""
+"""C type of an output -> the member of the union of outputs."""
 
 
 def unsigned(most: int) -> str:

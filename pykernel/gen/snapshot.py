@@ -1,8 +1,8 @@
 """Compute the context of the template for the C file that saves and restores a model.
 
 A snapshot must be checked before any part of it is copied into the model, and there is no RAM for a second model.  So
-the program's kernel ``valid``, which only reads fields, is printed a second time, as C99 that reads the stored model element
-by element, through a callback.  In this C, arrays are byte positions in the snapshot.
+the program's kernel ``valid``, which only reads fields, is printed a second time, as C99 that reads the stored model
+element by element, through a callback.  In this code, arrays are byte positions in the snapshot.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class StoredPrinter(Printer):
 def snapshot_context(
     spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str], annotated: bool = False
 ) -> dict[str, Any]:
-    """Return the context of the template ``snapshot.c``.  root: the program's ``valid``.  unread: fields that the C lacks."""
+    """Return the context of the template ``snapshot.c``.  root: the program's ``valid``.  unread: fields that the C
+    code lacks.
+    """
     blanks = _blanks(spec, layout)
     functions = specialised_functions(
         (root, *([all_zero] if blanks else [])), choices_of(spec.config), spec.real

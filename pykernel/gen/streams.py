@@ -1,4 +1,4 @@
-"""Make streams of samples with which checks visit every path of a model."""
+"""Make streams of samples with which checks exercise every code path of a model."""
 
 from typing import Any
 
@@ -9,13 +9,14 @@ from pykernel.spec.model import Spec
 
 
 def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return a stream that visits every path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN and infinities.
+    """Return a stream that exercises every code path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN
+    and infinities.
 
     For an int16 model, the stream is converted to counts, and also has counts at the ends of the int16 range.
 
-    Returns the inputs (samples, DIM) as the C takes them, and the labels.  Labels are numbers (samples,); or numbers
-    (samples, OUTPUTS) with correlated columns; or class indices (samples,), int32, some of which are invalid.  Without
-    labels their shape is (samples, 0).
+    Returns the inputs (samples, DIM) in the type that the C code takes, and the labels.  Labels are numbers (samples,),
+    numbers (samples, OUTPUTS) with correlated columns, or class indices (samples,), int32, some of which are invalid.
+    Without labels, the shape is (samples, 0).
     """
     if spec.signal is not None:
         return raw_stream(spec, samples, seed)
@@ -80,7 +81,8 @@ def leave_out(x: np.ndarray, rng: np.random.Generator) -> None:
 
 
 def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return a stream of raw samples that visits every path: waves, steps, constants, saturation, many scales, NaN, infinities.
+    """Return a stream of raw samples that exercises every code path: waves, steps, constants, saturation, many scales,
+    NaN, infinities.
 
     If the firmware provides labels, they depend on the signal.  Their types and shapes are as in ``mixed_stream``.
     """
@@ -137,7 +139,7 @@ def stream_of(
     no new states.
     """
     if samples < 1:
-        raise UserError(f"samples is {samples}; at least one is needed")
+        raise UserError(f"samples is {samples}; it must be 1 or more")
     if stream is not None:
         return as_taken(spec, *(stream if isinstance(stream, tuple) else (stream, None)))
     x, y = mixed_stream(spec, samples, seed)
@@ -185,7 +187,7 @@ def machine_rows(spec: Spec, count: int, seed: int) -> np.ndarray:
 
 
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return inputs and labels in the types that the C takes.  y: None if there are no labels."""
+    """Return inputs and labels in the types that the C code takes.  y: None if there are no labels."""
     y = np.zeros((len(x), 0)) if y is None else y
     is_class = spec.program.label_array(spec.capacities).is_class
     labels = np.asarray(y, np.int32) if is_class else spec.raw_labels(y)

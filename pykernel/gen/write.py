@@ -29,10 +29,10 @@ def raw(content: str | bytes) -> bytes:
 def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = False) -> list[Path]:
     """Write texts and bytes to paths below the folder.  Raises UserError before the first write if a file must not be written.
 
-    An existing file is replaced if an earlier manifest.json lists it with its present content, or with ``force``.
-    Files of the same model that are not in the new manifest.json are removed, unless they were changed by hand.  A
-    folder with another model is refused without ``force``.  With ``force``, files of the other model stay if their names
-    differ from the new files' names.
+    An existing file is replaced only if the folder's manifest.json lists it with its present content, or with
+    ``force``.  Files of the same model that are not in the new manifest.json are removed, unless they were changed by
+    hand.  A folder with another model is refused without ``force``.  With ``force``, files of the other model stay if
+    their names differ from the new files' names.
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):
@@ -59,10 +59,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
 
 @contextlib.contextmanager
 def project_folder(folder: Path) -> Iterator[None]:
-    """Keep other runs from changing the project within the block, and write its files together or not at all.
-
-    Temporary files of a run that died are removed first.
-    """
+    """Keep other runs from changing the project within the block, and write its files together or not at all."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give a folder to write the project to")
     with all_or_none(folder):
@@ -130,7 +127,8 @@ def _digest(path: Path) -> str:
 
 
 def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
-    """Raise UserError if two paths could be the same file on some system, or if one path could be a folder in the other.
+    """Raise UserError if two paths could be the same file on some system, or if one path could be a folder of the
+    other.
 
     Some systems ignore case, and dots at the end of a name.
     """

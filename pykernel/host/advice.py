@@ -22,14 +22,14 @@ from pykernel.spec.missing import WORDS, choice
 from pykernel.spec.model import Spec, make_spec
 
 LEAST_SLOPE = 0.8
-"""Smallest acceptable slope of the regression of labels on answers, after the label's mean is subtracted from both.
+"""Smallest acceptable slope of the regression of labels on predictions. The labels' mean is first subtracted from both.
 
-A smaller slope means that the answers lie too far from the mean.
+With a smaller slope, the predictions lie too far from the mean.
 """
 MOST_CORRELATION = 0.3
 """Largest acceptable correlation between an error and the latest known error.
 
-With a larger correlation, the known error could improve the answer.
+With a larger correlation, the known error could improve the prediction.
 """
 FAR_LABELS = 1.0
 """Largest acceptable distance between the labels' mean and 0, in standard deviations."""
@@ -42,7 +42,7 @@ WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
 statistic of the difference over BLOCKS blocks of rows is above CHANCE.
 """
 KEPT = 64
-"""Number of rows that are kept: those with the most unusual labels."""
+"""Number of rows that are kept, because their labels are the farthest from the mean."""
 OUTLYING, DECIDED = 10.0, 0.5
 """A label is an outlier if its distance from the running mean is more than OUTLYING times the root mean square distance
 of the other labels. Outliers are reported if they cause at least the fraction DECIDED of the total squared error.
@@ -58,8 +58,9 @@ rows per class, and if less than the fraction HALF of its rows are classified co
 
 
 class Signs:
-    """Statistics of a stream for the tests, in constant memory: sums of products of residuals, and the first two
-    moments of each column.
+    """Statistics of a stream for the tests, in constant memory.
+
+    The statistics are sums of products of residuals, and the first two moments of each column.
     """
 
     def __init__(self, spec: Spec, delay: int) -> None:
@@ -74,7 +75,11 @@ class Signs:
         self.unusual = np.zeros((0, 5))
 
     def take(self, x: np.ndarray, truth: np.ndarray, errors: np.ndarray, mean: np.ndarray) -> None:
-        """Take the next rows: inputs, labels (NaN for none), the model's errors, and the labels' running mean, each (rows, ...)."""
+        """Take the next rows.
+
+        x: the inputs. truth: the labels, with NaN where a label is not known.  errors: the model's errors.  mean: the
+        labels' running mean.  All shapes are (rows, ...).
+        """
         k = np.nan_to_num(errors + truth - mean)
         r = np.where(np.isfinite(errors), truth - mean, 0.0)
         k = np.where(np.isfinite(errors), k, 0.0)
@@ -88,7 +93,10 @@ class Signs:
         self.take_columns(np.column_stack([x.astype(np.float64), truth]), np.isfinite(errors).all(axis=1))
 
     def take_columns(self, table: np.ndarray, answered: np.ndarray) -> None:
-        """Take the next rows' inputs and numeric labels, (rows, columns), and which of these rows the model answered, (rows,)."""
+        """Take the next rows.
+
+        table: inputs and numeric labels, (rows, columns).  answered: whether the model answered each row, (rows,).
+        """
         # refused rows are left out, because the model does not learn from them
         table = table[np.isfinite(table).all(axis=1) & answered]
         if self.first is None and len(table):
@@ -124,7 +132,7 @@ Change = tuple[str, Content]
 
 
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
-    """Return the problems that were found, as {test, value, why, change}; empty for a good model.
+    """Return a list of the problems that were found, each as {test, value, why, change}.
 
     Without ``trial``, every finding of a test is reported.  With ``trial``, each change is tried together with the
     changes reported before it, and is reported only if it reduces the remaining error over the second half by at least
@@ -137,7 +145,7 @@ class _Adviser:
     def __init__(self, simulation: Any, trial: Trial | None) -> None:
         self.simulation, self.spec, self.trial = simulation, simulation.spec, trial
         self.half = simulation.rows // 2
-        # sums over the second half of r k, k k, e e', e e and r r, as in ``Signs``
+        # r k, k k, e e', e e and r r, summed over the second half of the rows; ``Signs`` defines r, k, e and e'
         _, self.sums = simulation.signs.sums.since(self.half)
         self.kind = "error_rate" if simulation.classes else "rmse"
         second = simulation.summary(simulation.errors, self.half)
@@ -172,7 +180,7 @@ class _Adviser:
             self._propose("new beginnings", count, why, [*self._smaller_steps(), *self._recipes()])
 
     def _digits(self) -> None:
-        """Measure how much rounding costs, by running the same model in float64.
+        """Measure how much rounding increases the error, by running the same model in float64.
 
         The model runs in float64 only if an input is far from 0, or if a simple predictor is better than the model.
         Rules that multiply inputs lose the most digits, and no status reports the loss.
@@ -200,8 +208,9 @@ class _Adviser:
             self._propose("too few digits", value, why, [wide])
 
     def _standardised(self) -> list[Change]:
-        """Return the change that standardises the inputs; empty if the rule does not support this, or if the inputs are
-        already standardised or scaled.
+        """Return a list with the change that standardises the inputs.
+
+        The list is empty if the rule does not support this, or if the inputs are already standardised or scaled.
         """
         if self.spec.standardises or self.spec.scaling != (None, None) or not self.spec.has("input", "standardise"):
             return []
@@ -229,7 +238,9 @@ class _Adviser:
             self._propose("inputs of unlike size", max(unlike, away_inputs), why, changes)
 
     def _away(self) -> tuple[float, float]:
-        """Return the largest distance of an input's mean from 0, and of a label's mean from 0: see ``_largest``."""
+        """Return the largest distance of an input's mean from 0, and the largest distance of a label's mean from 0. The
+        distances are in standard deviations.
+        """
         mean, deviation = self.simulation.signs.columns()
         d = self.spec.dim
         return _largest(mean[:d], deviation[:d]), _largest(mean[d:], deviation[d:])
@@ -325,7 +336,7 @@ class _Adviser:
             self._tell("a class is missed", recall, why, change)
 
     def _missing(self) -> None:
-        """Compare two treatments of missing inputs: impute them, or refuse their rows and keep the last answer."""
+        """Compare two treatments of missing inputs: impute the inputs, or refuse the row and repeat the last answer."""
         gaps = self.simulation.missing.sum()
         if self.trial is None or not gaps or not self.spec.has("input", "missing") or choice(self.spec) != "refuse":
             return
@@ -352,7 +363,7 @@ class _Adviser:
     # ------------------------------------------------------------------------------------------------ the changes
 
     def _with(self, told: str, **changes: Content) -> Change:
-        """Return a change that gives some keys other values; the value None removes a key."""
+        """Return a change that gives new values to some keys. The value None removes a key."""
         made: Content = {n: dict(part) if isinstance(part, Mapping) else part for n, part in self.content.items()}
         for section, keys in changes.items():
             made[section] = {k: v for k, v in {**made.get(section, {}), **keys}.items() if v is not None}
@@ -377,8 +388,9 @@ class _Adviser:
         return []
 
     def _recipes(self) -> list[Change]:
-        """Return the changes that drop the rule, so that a default model replaces the model: one change keeps the
-        budget, and a second change drops the budget too.
+        """Return the changes that remove the rule, so that the spec gets a default model.
+
+        The first change keeps the budget; the second change removes the budget too.
         """
         kinds = {"[kernel] and [learning]": self._default(budget=True)}
         if "reduction" in self.content:
@@ -395,7 +407,7 @@ class _Adviser:
         return [] if "mixture" in self.content else self._possible([change])
 
     def _possible(self, changes: list[Change]) -> list[Change]:
-        """Return those of the changes that give a valid spec."""
+        """Return the changes that give a valid spec."""
         found = []
         for change in changes:
             with contextlib.suppress(UserError):
@@ -428,7 +440,7 @@ class _Adviser:
         return make_spec(content).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump()
 
     def _default(self, budget: bool = False) -> Content | None:
-        """Return the spec's content without the rule and its keys; None if the default model does not accept the
+        """Return the spec's content without the rule and its keys, or None if the default model does not accept the
         remaining keys.
 
         budget: keep the budget, so that the default model stores vectors.

@@ -33,7 +33,7 @@ class Alarms:
         self._row, self._gone = -1, False  # the last row in alarm, and whether its alarm is about refused rows
 
     def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
-        """Take the next samples: their rows, statuses, states and blame, as in ``Steps``.
+        """Take the next samples. rows: the samples' row numbers. ``Steps`` describes the other arguments.
 
         Returns the number of each sample's alarm, counted from 1, or 0 if the sample is not in alarm, (samples,).
         """
@@ -62,10 +62,13 @@ class Alarms:
             latest |= {"level": level, "threshold": threshold}
 
     def _tell(self, blame: np.ndarray) -> None:
-        """Record the latest diagnosis of the alarm: the most blamed input, its share of the blame, the kind of the
-        alarm, and the second input or None.
+        """Record the latest diagnosis of the alarm.
 
-        When the model restarts counting the alarm's rows, it gives the kind "unknown", which does not replace a known kind.
+        blame: the most blamed input, its share of the blame, the kind of the alarm, and the input with the second
+        largest share, which can be NaN.
+
+        When the model starts to count the alarm's rows again, the kind is "unknown", which does not replace a known
+        kind.
         """
         input, share, kind, second = blame.tolist()
         told = {"input": self.inputs[int(input)], "share": share, "kind": self.kinds[int(kind)]}
@@ -74,7 +77,9 @@ class Alarms:
             self.listed[-1] |= told
 
     def report(self, state: np.ndarray) -> dict[str, Any]:
-        """Return the alarms as plain values.  state: the present level, the threshold, and the number of rows since the alarm began."""
+        """Return the alarms as a dict. state: the present level, the threshold, and the number of rows since the alarm
+        began.
+        """
         level, threshold, since = map(float, state)
         counts = {"count": self.count, "samples": self.samples, "listed": self.listed}
         return counts | {"level": level, "threshold": threshold, "since": int(since)}

@@ -1,4 +1,6 @@
-"""Identify a model: which states it accepts, which bits it computes, and which fields its C has."""
+"""Compute hashes that identify which states a model accepts and which bits it computes, and list the fields that its C struct
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,13 @@ def specialised(spec: Spec) -> Specialised:
 
 @dataclass(frozen=True)
 class Identity:
-    """Facts about a model, by name, that decide which states it accepts and which bits it computes.
+    """Facts about a model, as name -> text, that decide which states the model accepts and which bits it computes.
 
-    meaning: facts about the layout and the meaning of the numbers in memory.  rest: all other facts on which the
+    meaning: facts about the layout and the meaning of the values in memory. rest: all other facts on which the computed
     bits depend.
     """
 
-    drop: tuple[str, ...]  # fields that the C does not have
+    drop: tuple[str, ...]  # fields that the C struct lacks
     meaning: Mapping[str, str]
     rest: Mapping[str, str]
 
@@ -51,7 +53,7 @@ class Identity:
     def state_kind(self) -> int:
         """NAME_STATE_KIND.
 
-        Two models with the same value accept each other's states, if the states' numbers are valid.
+        Two models with the same value accept each other's states, if the values in the states are valid.
         """
         return _hash_of(self.meaning)
 
@@ -110,7 +112,7 @@ def identity(spec: Spec) -> Identity:
 
 
 def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]:
-    """Return the parameters that decide the bits: choices that differ from their default, and numbers that the code reads."""
+    """Return the parameters on which the computed bits depend: choices that are not off, and numbers that the code reads."""
     found = {}
     for name, kind in program.parameters.items():
         value = getattr(config, name)
@@ -123,7 +125,9 @@ def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]
 
 
 def _exact(value: Any) -> str:
-    """Return text for a number, or a digest of a table, exact to the last bit and the same on every platform."""
+    """Return a number as text, or the digest of a table. The result is exact to the last bit, and the same on every
+    platform.
+    """
     if isinstance(value, np.ndarray):
         table = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         return f"{table.shape} {hashlib.sha256(table.tobytes()).hexdigest()}"

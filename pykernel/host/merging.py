@@ -6,10 +6,11 @@ Sums.  Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum
 the merged state equals the state of one model that has learned all samples.  Normalised least mean squares keeps no sums: the merged
 weights are the mean of the devices' weights.
 
-Answers.  A new model is trained, by its usual update, on the devices' answers in the region where they have learned: at the vectors
-that they store, and at inputs drawn with the means and standard deviations that their standardisers have estimated.  The nearer
-an input is to the inputs of a device, the more weight this device's answer has.  Learning can produce the merged state, whatever the
-rule and its stages store (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
+Answers.  A new model is trained, by its usual update, on the devices' answers to inputs from the region where the
+devices have learned. These inputs are the vectors that the devices store, and random inputs with the means and standard
+deviations that the devices' standardisers have estimated.  The nearer an input is to the inputs of a device, the more
+weight this device's answer has.  The merged state is one that learning can produce, whatever the rule and its stages
+store (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
 """
 
 from __future__ import annotations
@@ -29,17 +30,20 @@ from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Watch, refuse
 
 ASKED, DRAWN = 20_000, 400
-"""Maximum number of inputs (stored vectors and drawn inputs) at which all devices predict; maximum number of inputs drawn per device."""
+"""Maximum number of inputs (stored vectors and random inputs) at which all devices predict, and maximum number of random inputs
+per device.
+"""
 ROUNDS = 10
-"""Number of training passes over all answers, each in another order.  The state with the smallest residual is taken."""
+"""Number of training passes over all answers. Each pass has another order.  The state with the smallest residual is taken."""
 SURE = 1e-3
 """The variance of each device's inputs is increased by this fraction of the variance of all devices' inputs.
 
 Without this increase, the weight of a device with a single vector would be infinite.
 """
 STRANGE = 3.0
-"""A device disagrees with the other devices if their prediction of its answers has an error above STRANGE times the
-median of these errors over the devices, and above a tenth of the answers' standard deviation.
+"""The answers of each device are predicted from those of the other devices. A device disagrees with the others if the
+error of this prediction is above STRANGE times the median error of all devices, and above a tenth of the answers'
+standard deviation.
 """
 
 
@@ -106,7 +110,7 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
 
 
 def _way(spec: Spec) -> str:
-    """Return the way in which states of a spec are merged.  Raises UserError if they cannot be merged."""
+    """Return how states of a spec are merged: "sums", "mean" or "answers". Raises UserError if the states cannot be merged."""
     program, config, rule = spec.inner.program, spec.inner.config, spec.learning.rule
     refuse(
         (
@@ -135,7 +139,7 @@ def _way(spec: Spec) -> str:
 def _device(spec: Spec, name: str, data: bytes) -> HostModel:
     memory = snapshot.device_memory(spec, data, name)
     if not snapshot.is_valid(spec, memory):
-        raise UserError(f"{name}: holds a number that learning cannot give; leave this device out")
+        raise UserError(f"{name}: holds a number that learning cannot produce; leave this device out")
     model = HostModel(spec.inner)
     model.memory.copy_from(memory)
     return model
@@ -145,8 +149,8 @@ def _device(spec: Spec, name: str, data: bytes) -> HostModel:
 
 
 def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[HostModel, dict[str, float], float]:
-    """Train a new model on the devices' answers.  Returns the model, and the values of ``deviations`` and ``left`` for
-    ``Merged``.
+    """Train a new model on the devices' answers. Returns the model, and the values of ``Merged.deviations`` and
+    ``Merged.left``.
     """
     rng = np.random.default_rng(0)
     asked = [questions(model, max(ASKED // len(devices), 2), rng) for model in devices.values()]
@@ -204,13 +208,18 @@ def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def together(told: np.ndarray, nearness: np.ndarray) -> np.ndarray:
-    """Return the joint answers: the mean of the devices' answers, (K, rows, OUTPUTS), weighted by their nearness, (K, rows)."""
+    """Return the joint answers: the mean of the devices' answers, weighted by the devices' nearness.
+
+    told: the answers, (K, rows, OUTPUTS) for K devices. nearness: (K, rows).
+    """
     weights = np.exp(nearness - nearness.max(axis=0))
     return np.asarray(np.einsum("kl,klo->lo", weights / weights.sum(axis=0), told))
 
 
 def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return raw inputs from the region where a device has learned, (rows, D); no rows if the device has learned nothing."""
+    """Return raw inputs from the region where a device has learned, (rows, D). If the device has learned nothing, the result
+    has no rows.
+    """
     spec, memory = model.spec, model.memory
     found = np.zeros((0, spec.width))
     if spec.standardises and int(memory.field("observed")[0]) >= max(1, spec.config.input_warmup):
@@ -233,7 +242,7 @@ def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
 
 
 def answers(model: HostModel, x: np.ndarray) -> np.ndarray:
-    """Return the model's predictions, (rows, OUTPUTS); for classes, clipped to [-1, 1]."""
+    """Return the model's predictions, (rows, OUTPUTS). The predictions of a classifier are clipped to [-1, 1]."""
     found = np.asarray(model.predict(x), np.float64).reshape(len(x), -1)
     # a class's function is trained to be at least 1 for rows of the class and at most -1 for other rows; how far it
     # exceeds these limits carries no information
@@ -248,7 +257,8 @@ def _rms(errors: np.ndarray) -> float:
 
 
 def add_sums(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
-    """Return the model of ``into`` that recursive least squares learns from all samples of all devices.  O(K F^3) for F features.
+    """Return a model with spec ``into`` that equals the result of recursive least squares over all samples of all
+    devices. O(K F^3) for K devices with F features.
 
     Raises UserError for a state with a covariance that no samples can produce.
     """
@@ -289,7 +299,7 @@ def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
         factor = np.linalg.inv(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
         raise UserError(
-            f"{where}: the learned numbers are not a sum over samples; leave out the device whose state is damaged"
+            f"{where}: the learned values are not sums over samples; leave out the device whose state is damaged"
         ) from None
     return np.asarray(factor.T @ factor)
 

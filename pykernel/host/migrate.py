@@ -27,7 +27,7 @@ class Migrated:
 
     data: bytes  # the snapshot
     changed: tuple[str, ...]
-    vectors: int | None  # number of vectors in the new state; None for a model without vectors
+    vectors: int | None  # number of vectors in the new state, or None for a model without vectors
     removed: int
 
 
@@ -87,8 +87,8 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
 
 
 def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
-    """Return the facts about the meaning of a state's numbers, without this capacity, and without the types, shapes and
-    offsets of fields.
+    """Return the facts about the meaning of the values in a state. The facts do not include this capacity, or the
+    types, shapes and offsets of fields.
     """
     facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
     fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}
@@ -96,9 +96,10 @@ def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
 
 
 def require_meaning(old: Spec, new: Spec, where: str) -> None:
-    """Refuse a spec in which the numbers of a state would have another meaning; the budget may differ.
+    """Raise UserError if the values of a state of ``old`` would have another meaning in ``new``. The budgets may
+    differ.
 
-    The message names the responsible keys.  where: how the message names the state.  Raises UserError.
+    The message names the responsible keys.  where: how the message names the state.
     """
     require_order(old.names, new.names, where, new.name)
     budget = old.program.budget if new.program.budget is not None else None
@@ -121,7 +122,7 @@ def require_meaning(old: Spec, new: Spec, where: str) -> None:
     if not blamed:
         blamed = ["the custom kernel differs" if old.custom != new.custom else "its fields differ"]
     raise UserError(
-        f"{new.name}: {'; '.join(blamed[:3])}: the numbers of the state would mean something else; change this back, or "
+        f"{new.name}: {'; '.join(blamed[:3])}: the values of the state would have another meaning; change this back, or "
         f"{_frozen(old, where)}"
     )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_ieee() -> None:
-    """Refuse to compute if the processor's floating-point mode changes results.
+    """Raise UserError if the processor's floating-point mode changes results.
 
     The mode is a property of the process, and some libraries change it.
     """
@@ -34,16 +34,16 @@ def require_ieee() -> None:
 class HostModel:
     """A simulated device: the same memory and the same functions, bit for bit.
 
-    Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are numbers, (samples,), or
-    (samples, OUTPUTS) if there are several outputs; or class indices from 0, (samples,). A model that
-    learns without labels takes no labels. ``engine`` executes the model: "llvm", "numba" or "python" (see
-    ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C does not
-    have, so that ``memory.bytes`` equals the C struct.
+    Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are numbers: (samples,) for one
+    output, and (samples, OUTPUTS) for several outputs. A classifier's labels are class indices from 0, (samples,). A
+    model that learns without labels takes no labels. ``engine`` executes the model: "llvm", "numba" or "python" (see
+    ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C struct
+    lacks; without these fields, ``memory.bytes`` equals the C struct.
 
     Several threads may share one model, because only one call runs at a time.
 
     An int16 model takes and returns numbers in the units of the data. With ``raw``, an int16 model takes and returns
-    the same integers as the C.
+    the same integers as the C code.
     """
 
     def __init__(self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None, raw: bool = False) -> None:
@@ -81,7 +81,7 @@ class HostModel:
             y = np.array(y, order="C", ndmin=1)
             if y.dtype.kind not in "iu":
                 raise ValueError(
-                    f"the labels have type {y.dtype}; a classifier learns positions of classes, which are integers"
+                    f"the labels have type {y.dtype}; a classifier learns class indices, which are integers"
                 )
             # clipped, because a number that does not fit into int32 is not a class
             y = np.clip(y, -(2**31), 2**31 - 1).astype(np.int32)
@@ -130,32 +130,36 @@ class HostModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers
 
     def predict(self, x: Any) -> np.ndarray:
-        """Return f(x) for each row, (samples,), or (samples, OUTPUTS) with several outputs; NaN where the input is refused."""
+        """Return f(x) for each row, (samples,) for one output or (samples, OUTPUTS), with NaN where the input is refused."""
         return self._shaped(self.ask("predict", x)[0])
 
     def classify(self, x: Any) -> np.ndarray:
-        """Return the class index of each row, (samples,) int32; -1 where the input is refused."""
+        """Return the class index of each row, (samples,) int32, or -1 where the input is refused."""
         return self._shaped(self.ask("classify", x)[0])
 
     def novelty(self, x: Any) -> np.ndarray:
-        """Return how novel each row is to the model, (samples,); NaN where the input is refused."""
+        """Return the novelty of each row, (samples,), with NaN where the input is refused."""
         return self._shaped(self.ask("novelty", x)[0])
 
     def features(self, x: Any) -> np.ndarray:
-        """Return the features z(x) of each row, (samples, features); NaN where the input is refused.  z(a)'z(b) approximates k(a, b)."""
+        """Return the features z(x) of each row, (samples, features), with NaN where the input is refused.  z(a)'z(b)
+        approximates k(a, b).
+        """
         return self.ask("features", x)[0]
 
     def variance(self, x: Any) -> np.ndarray:
-        """Return the predictive variance of a label at each row, (samples,); NaN where the input is refused."""
+        """Return the predictive variance of a label at each row, (samples,), with NaN where the input is refused."""
         return self._shaped(self.ask("variance", x)[0])
 
     def interval(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lower and upper ends of each row's interval for the label, each in the shape that ``predict`` returns."""
+        """Return the lower ends and the upper ends of the rows' prediction intervals. Each array has the shape of ``predict``'s
+        result.
+        """
         bounds = self.ask("interval", x)[0].reshape(-1, 2, self.spec.outputs)
         return self._shaped(bounds[:, 0]), self._shaped(bounds[:, 1])
 
     def probability(self, x: Any) -> np.ndarray:
-        """Return the probability of each class at each row, (samples, classes); NaN where the input is refused."""
+        """Return the probability of each class at each row, (samples, classes), with NaN where the input is refused."""
         return self.ask("probability", x)[0]
 
     # ---- learning
@@ -185,7 +189,8 @@ class HostModel:
         return statuses
 
     def expect(self, x: Any) -> np.ndarray:
-        """Store the model's present answers to the rows, so that they can be compared with the labels when these come.
+        """Store the model's present answers to the rows, to compare them with the labels as soon as the labels are
+        known.
 
         Returns the statuses, (samples,) int32.  Raises UserError if no part of the model compares answers with labels.
         """
@@ -259,7 +264,7 @@ class HostModel:
     def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
         """Take each raw row without a label, then call NAME_<reading> for the newest features.  Returns answers and statuses.
 
-        This is for a model with a signal stage whose labels come later from the firmware.
+        Use this method for a model with a signal stage whose labels come later from the firmware.
         """
         x, name = self._inputs(x), next(entry.name for entry in self.spec.program.entries if entry.kind == "gather")
         return self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
@@ -284,12 +289,12 @@ class HostModel:
         return 0
 
     def refresh(self) -> None:
-        """Do what NAME_refresh does on the device."""
+        """Refresh the model, as NAME_refresh does on the device."""
         self.call("refresh")
 
     def train(self) -> int:
-        """Do what NAME_train does on the device.  Returns the status of the training; if the status is below 0, the
-        model is unchanged.
+        """Train the model, as NAME_train does on the device. Returns the status of the training. If the status is below
+        0, the model is unchanged.
 
         Raises UserError if the model does not have this function.
         """
@@ -302,7 +307,7 @@ class HostModel:
         self.call("freeze", int(frozen))
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Call the reading NAME_<name>, which takes only the model.  Returns the values that the reading writes,
+        """Call the reading NAME_<name>, whose only input is the model. Returns the values that the reading writes,
         (values,), and its status.
 
         If the model refuses the call, the values are NaN (-1 for an index).  Raises UserError if the model does not
@@ -320,9 +325,7 @@ class HostModel:
 
 
 def _lacks(entry: str) -> str:
-    """Return the end of an error message, which says that the model lacks this entry, and which key would add the
-    entry.
-    """
+    """Return the end of an error message: that the model lacks this entry, and which key would add the entry."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
@@ -331,8 +334,8 @@ def _lacks(entry: str) -> str:
         "novelty": "does not measure how new an input is; the kernel rules do",
         "features": "has no features; models with rule nystrom, nystrom-rls or okfeb have them",
         "predict": "predicts nothing, because it learns without labels",
-        "probability": "gives no probabilities; a classifier does with [mixture], rule spectrum-softmax, okfeb's logistic head, or "
-        "[expansion] calibration",
+        "probability": "gives no probabilities; for a classifier, [mixture], rule spectrum-softmax, okfeb's logistic head or "
+        "[expansion] calibration adds them",
         "train": "is not trained: it learns sample by sample, or not at all",
     }
     return known.get(entry, f"has no {entry}")

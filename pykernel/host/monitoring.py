@@ -26,12 +26,15 @@ over the initial rows if the median of the blocks' alarm rates is more than OFTE
 
 
 def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
-    """Find which of the initial rows, for which a monitor is not armed yet, are unlike the later rows.
+    """Find initial rows that are unlike the later rows. A monitor is not armed yet during the initial rows.
 
-    A second monitor learns the last two thirds of x, (rows, D), is then frozen, and judges the first third, the initial
-    rows.  Returns ``rows``, the number of initial rows; ``unlike``, the first and last rows of stretches that are
-    mostly in alarm; and ``scattered``, the median of the blocks' fractions of rows in alarm, or 0 if this median is not
-    unusual.
+    The initial rows are the first third of x, (rows, D). A second monitor learns the other two thirds, is frozen, and
+    then judges the initial rows.
+
+    Returns:
+    rows: number of initial rows.
+    unlike: first and last row of each stretch of initial rows that is mostly in alarm.
+    scattered: median fraction of rows in alarm over the blocks, or 0 if this median is not unusual.
     """
     begin, model = len(x) // 3, HostModel(spec)
     model.update(x[begin:])
@@ -53,7 +56,7 @@ class Monitoring(Run):
     """A model that learns without labels, run over a stream as on the device.
 
     For each row, the model is asked its main question, then learns the row.  The model is refreshed every
-    ``refresh_every`` rows (0: never).  Raises UserError for a model with labels: see Simulation.
+    ``refresh_every`` rows (0: never).  Raises UserError for a model with labels, which ``Simulation`` runs.
     """
 
     def __init__(self, spec: Spec, refresh_every: int = 0) -> None:
@@ -94,7 +97,8 @@ class Monitoring(Run):
         return predictions, statuses, states, self._blamed(x, statuses)
 
     def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
-        """Return the causes of the rows in alarm: see ``Steps.blame``.  A second model learns the rows again, up to each row in alarm.
+        """Return the causes of the rows in alarm, in the form of ``Steps.blame``. A second model learns the rows again,
+        up to each row in alarm.
 
         At the row at which the state in alarm becomes normal, the model no longer gives a kind, so this row gets the
         kind of the previous row.
@@ -126,15 +130,18 @@ class Monitoring(Run):
         self.course.add(self._answers, which > 0, states)
 
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
-        """Describe the whole run in plain values.  trial: unused; changes are tried only for models with labels.
+        """Return a report on the whole run as a dict. trial: unused, because changes are tried only for models with
+        labels.
 
         question: the question that was asked for each row.  all, second_half: see ``Course.summary``.
-        statuses: how many updates had each status or, for a model that does not learn, how many answers.
+        statuses: number of updates with each status or, for a model that does not learn, number of answers with each
+        status.
         alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up; ``in_alarm``:
         the fraction of these in alarm.  ``beginning``: see ``unlike_beginning``.  ``regimes``: the fraction of time in each known
-        regime; ``became_normal``: the rows after the warm-up at which a regime was added.  For a monitor that is armed
-        only after some rows: ``until_armed``, the number of rows that are left until then, and ``relearn_after``, the
-        number of rows in alarm after which a new state becomes normal.
+        regime; ``became_normal``: the rows after the warm-up at which a regime was added.  ``until_armed``: the number
+        of rows until the monitor is armed; ``relearn_after``: the number of rows in alarm after which a new state
+        becomes normal. ``until_armed`` and ``relearn_after`` are only given for a monitor that is not armed from the
+        first row.
         """
         parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
         if self.alarms is None:

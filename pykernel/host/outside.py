@@ -46,7 +46,7 @@ class Outside:
             self.farthest[j] = found[np.abs(found - middle[j]).argmax()]
 
     def told(self) -> str | None:
-        """Return a sentence about the rows outside the range; None if there are only a few."""
+        """Return a sentence about the rows outside the range, or None if only a few rows are outside."""
         if self.outside <= SELDOM * self.rows:
             return None
         j = int((self.columns * (self.farthest != (self.low + self.high) / 2)).argmax())

@@ -76,7 +76,7 @@ class Pipeline:
     ) -> bytes:
         """Run all rows, write the files of answers and state (both or neither), and report how the recording was read.
 
-        Returns the snapshot, if it is written.
+        Returns the snapshot, or no bytes if ``save`` is None.
         """
         spec, simulation, raw, columns = self.spec, self.simulation, recording.raw, Columns()
         # a forecast is written later, when its true value is known

@@ -1,4 +1,4 @@
-"""Format a model's predictions or answers as a CSV file, with a line for each row."""
+"""Format a model's predictions as a CSV file with a line for each row. A model without labels gives answers instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording: rows in a file or in arrays that are read as often as they are needed."""
+"""A recording: rows of a file or of arrays, which can be read several times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """Rows in a file or in arrays that are read as often as they are needed.  name: the file's name in messages; by default its path."""
+    """Rows of a file or of arrays, which can be read several times. name: the file's name in messages; by default its path."""
 
     def __init__(self, spec: Spec, data: Recording, name: str | None = None) -> None:
         self.path = str(data) if isinstance(data, str | Path) else None
@@ -34,7 +34,7 @@ class Recorded:
         pair = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
         self.arrays = None if self.path is not None else _arrays(spec, *pair)
         self.read: dict[str, Any] | None = None
-        """A description of the file as it was read, as plain values."""
+        """A description of how the file was read, as a dict."""
         self.gaps = 0
         """Number of rows with a missing input."""
         self.raw = None if spec.signal is None else RawRows(spec)
@@ -51,8 +51,8 @@ class Recorded:
 
     @property
     def trained(self) -> int | None:
-        """The number of training rows at the beginning of the recording; None if the recording begins with other rows
-        or was not read yet.
+        """The number of training rows at the beginning of the recording, or None if the recording begins with other
+        rows or was not read yet.
         """
         return self.known.most if self.known is not None and self.known.digest == training_of(self.spec).data else None
 
@@ -67,9 +67,10 @@ class Recorded:
         return count
 
     def batches(self, stack: contextlib.ExitStack, seen: Columns | None = None) -> tuple[Iterable[Batch], float | None]:
-        """Return batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known.
+        """Return batches of rows, and the value of ``Batch.position`` (bytes or rows) at the end, or None if the size
+        is not known.
 
-        seen: counts what is found in the file's cells.
+        seen: counts the file's cells by their content.
         """
         if self.arrays is not None:
             return self._pieces(*self.arrays), len(self.arrays[0])
@@ -139,6 +140,6 @@ def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
     if unknown:
         there = f"names of {', '.join(known)}, or " if known else ""
         raise UserError(
-            f"y holds {unknown[0]!r}, which is not a class; give {there}positions of classes, which are integers from 0"
+            f"y holds {unknown[0]!r}, which is not a class; give {there}class indices, which are integers from 0"
         )
     return np.array([known[each] for each in labels.ravel().tolist()]).reshape(labels.shape)

@@ -1,4 +1,4 @@
-"""Replay: the host repeats what a device has logged, and reports the first update whose result differs."""
+"""Replay: the host repeats the steps in a device's log, and reports the first update whose result differs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
 
 
 def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
-    """Return column -> (question, index of the value in its answer), for the columns of a log with the device's
+    """Return column -> (question, index of the value in its answer), for those columns of a log that hold the device's
     answers.
 
     If an answer has several values, its columns are numbered.  A question cannot be logged if the spec has a column of
@@ -83,7 +83,7 @@ def log_rows(
 @dataclass(frozen=True)
 class Rows:
     """Consecutive rows of a log.  has: name of a column -> (rows,), true where the cell is not empty; "sample" and
-    "label" count as columns; for a model without labels, "label" says whether the sample was learned.
+    "label" count as columns. For a model without labels, "label" says whether the sample was learned.
     """
 
     first: int  # number of the first row, from 0
@@ -104,8 +104,8 @@ class Difference:
     """The first difference between host and device.
 
     row, line: where the difference is found; rows are counted from 0.  after: the last row before the difference whose
-    hash is equal on both sides, or -1; the states may differ from the next row on.  kind: the column that differs, such
-    as "status" or "state_hash".
+    hash is equal on both sides, or -1 if no such row exists. The states may differ from the next row on.  kind: the
+    column that differs, such as "status" or "state_hash".
     """
 
     kind: str
@@ -127,7 +127,8 @@ class Difference:
 
 
 def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterator[Rows]:
-    """Yield batches of a log's rows, in memory that does not grow with the log.  Raises UserError, which names the wrong line.
+    """Yield batches of a log's rows, in memory that does not grow with the log.  Raises UserError, whose message names
+    the wrong line.
 
     Columns: the inputs, with the spec's names or x0, x1, …; the label, with the spec's name or ``label`` (label0,
     label1, … if there are several labels).  Optional columns: state_hash, status, call, and those of
@@ -323,7 +324,9 @@ class LogColumns:
 
 
 def may_ask_alone(spec: Spec) -> bool:
-    """Return whether a log may have rows for which the device only answered.  (A signal stage takes every raw row.)"""
+    """Return whether a log may have rows for which the device only answered. With a signal stage, every raw row changes the
+    state.
+    """
     return spec.program.label_kind == "none" and not spec.program.reads
 
 
@@ -347,7 +350,7 @@ def _number(text: str) -> float:
 
 
 def _digits(text: str) -> int:
-    """Return the number of significant digits of a decimal number; a large number for a hexadecimal number, which is exact."""
+    """Return the number of significant digits of a decimal number. A hexadecimal number is exact and counts as 99 digits."""
     return 99 if "x" in text.lower() else len(re.sub(r"e.*|[^\d]", "", text.lower()).lstrip("0"))
 
 
@@ -367,8 +370,8 @@ def _hash(text: str) -> int:
 class Replay:
     """A model on the host that repeats the steps of a log, and compares the results.
 
-    start: the device's snapshot, or the bytes of its state, at the beginning of the log; None for the state of an untrained
-    model after NAME_init.
+    start: the device's snapshot, or the bytes of its state, at the beginning of the log. With None, the replay starts
+    from the state after NAME_init.
     """
 
     def __init__(self, spec: Spec, start: bytes | None = None, where: str = "the snapshot") -> None:
@@ -384,7 +387,7 @@ class Replay:
         hashes = (STATE_HASH,) if spec.program.learns else ()
         self.compared = dict.fromkeys((*hashes, STATUS, *predictions), 0)
         self.exact = False
-        self._equal_until = -1  # the last row whose hash was equal
+        self._equal_until = -1  # the last row whose hash was equal on both sides
 
     @property
     def hash(self) -> int:
@@ -393,7 +396,7 @@ class Replay:
         return zlib.crc32(memory.bytes[: self.spec.program.hashed_bytes(memory.layout)])
 
     def run(self, rows: Rows) -> Difference | None:
-        """Repeat the next rows.  Returns the first difference found so far; None if there is none."""
+        """Repeat the next rows.  Returns the first difference found so far, or None."""
         self.exact |= rows.exact
         stops = np.flatnonzero(rows.has[STATE_HASH] | rows.has[CALL]) + 1
         edges = [0, *stops.tolist(), len(rows.x)]
@@ -518,7 +521,7 @@ class Replay:
         return f"{int(value)} ({names[int(value)].lower()})" if int(value) in names else str(int(value))
 
     def report(self) -> dict[str, Any]:
-        """Describe the whole run in plain values."""
+        """Return a report on the whole run as a dict."""
         found = self.difference
         return {
             "name": self.spec.name,
@@ -531,7 +534,7 @@ class Replay:
         }
 
     def advice(self) -> str | None:
-        """Name other explanations of the difference: numbers in the log with too few digits, or another state at the log's beginning."""
+        """Name other possible causes of the difference: too few digits in the log, or another state at the log's beginning."""
         told = []
         if self._begins_new and self.spec.program.learns and self._equal_until < 0:
             told.append(f"if the device began with a learned state, give this state with {option('start')}")

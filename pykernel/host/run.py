@@ -29,14 +29,16 @@ class Steps:
     """Results of a few steps of the device's loop.  In step t, the model predicts row t (or answers its question, if it
     learns without labels), and then learns row t - delay.
 
-    labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.
-    statuses: the results of learning; ``learnt`` says which rows have a result.  For a model that does not learn:
-    the results of the predictions; ``learnt`` is then true for all rows.
-    states: for a model that raises alarms, its level, threshold and rows since the alarm began, after each row, (rows, 3).  For other
-    models (rows, 0).
-    ends: for a model with intervals, their lower ends, then their upper ends, (rows, 2 labels).  For other models (rows, 0).
-    blame: for a model that raises alarms, (rows, 4): the most blamed input, its share, the alarm's kind, and the second input if its
-    share is at least half as large, else NaN; all four are NaN for rows that are not in alarm.  For other models (rows, 0).
+    labels: in the form of ``Batch.y``.
+    predictions: one for each row, NaN (-1 for a class) where the input was refused.
+    statuses: the statuses of learning, for the rows that ``learnt`` marks.  If the model does not learn, ``statuses``
+    has the statuses of the predictions, and ``learnt`` marks all rows.
+    states: (rows, 3) for a model that raises alarms: level, threshold, and number of rows since the alarm began, after
+    each row; otherwise (rows, 0).
+    ends: (rows, 2 labels) for a model with intervals: all lower ends, then all upper ends; otherwise (rows, 0).
+    blame: (rows, 4) for a model that raises alarms: the most blamed input, its share of the blame, the alarm's kind, and
+    the input with the second largest share, or NaN if this share is less than half of the largest; otherwise (rows, 0).
+    All four values are NaN for rows that are not in alarm.
     """
 
     first_row: int
@@ -54,9 +56,9 @@ class Run:
 
     The model answers for each row; then it learns a row.  With labels, the model learns the row that came ``delay``
     rows earlier, if all labels of that row are known.  The model is refreshed every ``refresh_every`` rows (0: never).
-    A model that is trained from stored samples is trained after every ``train_every`` labels (0: never).  If the model
-    does not learn, it only answers; with ``forecasts``, there may be a delay even then, after which the simple
-    predictors learn the true values.
+    A model that is trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that
+    does not learn only answers. With ``forecasts``, such a model may have a delay too: the simple predictors learn each
+    true value after this delay.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class Run:
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
         self._labels_since = 0  # number of labels learned since the last training
-        self.visited = 0  # samples that were visited after a training
+        self.visited = 0  # number of samples that were passed to ``visits`` after a training
         self.coarse: str | None = None  # a warning if the precision is too coarse for numbers in the first rows
         self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
         self._why = ""
@@ -110,7 +112,9 @@ class Run:
     def _taken(
         self, x: np.ndarray, y: np.ndarray, waiting: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Predict and learn the next rows.  Returns predictions, statuses, states and blame of ``Steps``.  x, y: as in ``_score``."""
+        """Predict and learn the next rows.  Returns the predictions, statuses, states and blame for ``Steps``. x, y: see
+        ``_score``.
+        """
         question, none = self.spec.program.forecasts(self.spec.config), np.zeros((len(x) - waiting, 0))
         return *self.model.prequential(x, y, waiting, self.delay, question), none, none
 
@@ -118,7 +122,9 @@ class Run:
         """Record the next steps."""
 
     def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
-        """Return the intervals of the next rows, before the model learns them: see ``Steps.ends``.  x, y: as in ``_score``."""
+        """Return the intervals of the next rows for ``Steps.ends``, computed before the model learns these rows. x, y: see
+        ``_score``.
+        """
         return np.zeros((len(x) - waiting, 0))
 
     def _cover(self, asked: np.ndarray, y: np.ndarray, ends: np.ndarray) -> None:
@@ -158,21 +164,26 @@ class Run:
             start = end
 
     def _until_training(self, y: np.ndarray) -> int:
-        """Return how many rows to run before the next training: up to the row after which the last label that the
-        training needs is known, or all rows if they are too few for that.
+        """Return the number of rows to run before the next training.
+
+        The last of these rows is the row after which enough labels for the training are known. If the rows do not give
+        enough labels, all rows are run.
         """
         known = np.flatnonzero(~self._missing(self._released(y)))
         last = self.train_every - self._labels_since - 1
         return int(known[last]) + 1 if last < len(known) else len(y)
 
     def _released(self, y: np.ndarray) -> np.ndarray:
-        """Return the label that becomes known after each of the next rows; none in the first ``delay`` rows of the stream."""
+        """Return the label that becomes known after each of the next rows.
+
+        After each of the first ``delay`` rows of the stream, the label is NaN (-1 for a class).
+        """
         none = min(len(y), self.delay - len(self._waiting_y))
         nothing = np.full((none, *self._shape), -1 if self.classes else np.nan, self._dtype)
         return np.concatenate([nothing, self._waiting_y, y])[: len(y)]
 
     def train(self) -> IntEnum:
-        """Do what NAME_train does, and return its status."""
+        """Train the model, and return the status of the training."""
         status = self.spec.program.status(self.model.train())
         self.trainings[status] += 1
         self._labels_since = 0
@@ -180,9 +191,9 @@ class Run:
 
     def finish(self, again: Iterable[Batch] = ()) -> None:
         """After the last row, train the model on the samples since the last training, and then pass all learned samples
-        to the visits.
+        to the functions in ``visits``.
 
-        again: the same rows once more, for a model that has visits; only rows that were learnt are visited.  If this
+        again: the same rows once more, for a model with such functions. Only rows that were learnt are passed. If this
         run never trains the model, nothing is done.
         """
         if not self.train_every:
@@ -270,7 +281,7 @@ class Run:
 
     @property
     def warning(self) -> str | None:
-        """Advice for a model that keeps refusing samples, or is never trained; None if no advice is needed."""
+        """Advice for a model that keeps refusing samples or is never trained, or None if no advice is needed."""
         if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
             if not self.train_every:
                 return (
@@ -291,7 +302,7 @@ class Run:
         )
 
     def _missing_told(self) -> dict[str, Any] | None:
-        """Return how many inputs are missing, and what replaces them; None for a spec without the key [input] missing."""
+        """Return how many inputs are missing and what replaces them, or None for a spec without the key [input] missing."""
         if not self.spec.has("input", "missing"):
             return None
         names = input_names(self.spec)
@@ -304,7 +315,7 @@ class Run:
         }
 
     def _told(self) -> dict[str, Any]:
-        """Return how many samples were learnt, refused and so on, as plain values."""
+        """Return how many samples were learnt, refused and so on, as a dict."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
         # refused rows that were only predicted, because their label is missing or comes later
         counted = sum(count for status, count in self.statuses.items() if status.name in ("REFUSED_INPUT", "ABSENT"))

@@ -31,8 +31,9 @@ class Batch:
     """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
 
     x: NaN where an input is missing.
-    y: numbers (rows,), or (rows, labels) if there are several labels, NaN where a label is not known yet; or class
-    indices (rows,), int32, -1 where the class is not known yet; or (rows, 0) for a model without labels.
+    y: numbers, (rows,) for one label or (rows, labels) for several labels, with NaN where a label is not known yet.  For
+    a classifier: class indices (rows,), int32, with -1 where the class is not known yet.  For a model without labels:
+    (rows, 0).
     raw: for steps of a signal stage, the index of each step's last raw row, (rows,), if it is known.
     """
 
@@ -56,7 +57,7 @@ def read_samples(
     Columns are found by name.  Other columns and blank lines are skipped.  A missing number becomes NaN (see
     ``pykernel.rows.columns``).  labels: one column, several, or none.  classes: the possible texts of the label; each
     becomes a class index.
-    name: the file's name in error messages.  seen: counts what is found in the cells.  Raises UserError, whose message
+    name: the file's name in error messages. seen: counts the cells by their content.  Raises UserError, whose message
     names the wrong line.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
@@ -90,7 +91,7 @@ def require_columns(spec: Spec, where: str = "the spec") -> None:
 def samples_of(
     spec: Spec, file: BinaryIO, name: str, rows: int = BATCH, seen: Columns | None = None
 ) -> Iterator[Batch]:
-    """Read a model's samples from a file, as ``read_samples`` does; with a signal stage, read raw rows."""
+    """Yield a model's samples from a file in batches. With a signal stage, the rows of the batches are raw rows."""
     require_columns(spec)
     several = spec.inner.program.label_kind in ("reals", "none")
     labels = () if spec.forecasts else spec.label_columns if several else spec.label_columns[0]
@@ -115,9 +116,10 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
 
 
 def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
-    """Say how many rows lack an input, and what the spec's model does with them, for ``Columns.report``; None if there are none.
+    """For ``Columns.report``, return how many rows lack an input and what the model does with these rows, or None if no
+    row lacks an input.
 
-    For a spec with [signal] the result is None: such rows are gaps, which are counted elsewhere.
+    For a spec with [signal] the result is None, because such rows are gaps, which ``RawRows`` counts.
     """
     if not rows or spec.signal is not None:
         return None
@@ -127,7 +129,7 @@ def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
 
 
 def stand_ins(spec: Spec) -> list[str]:
-    """Return the values of [input] missing that are valid for this spec."""
+    """Return the valid values of the key [input] missing for this spec."""
     content, found = spec.model_dump(mode="json", exclude_unset=True), []
     for way in WORDS if spec.custom is None else ():
         with contextlib.suppress(UserError):
@@ -137,7 +139,7 @@ def stand_ins(spec: Spec) -> list[str]:
 
 
 def _classes(part: Part, name: str, column: str, classes: Sequence[str], seen: Columns) -> np.ndarray:
-    """Return the class index of each cell, (rows,) int32; -1 for an empty cell."""
+    """Return the class index of each cell, (rows,) int32, with -1 for an empty cell."""
     known = {"": -1} | {each: i for i, each in enumerate(classes)}
     cells, lines = part.columns[column], part.lines
     found = [known.get(cell) for cell in cells]
@@ -206,23 +208,25 @@ def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def input_names(spec: Spec) -> Sequence[str]:
-    """Return the names of the inputs' columns; numbered names if the spec names no columns."""
+    """Return the names of the inputs' columns. If the spec names no columns, the names are "input 0", "input 1", …"""
     return spec.input.columns or [f"input {j}" for j in range(spec.dim)]
 
 
 def training_of(spec: Spec) -> Any:
-    """Return what a frozen model's spec says about its training rows; None for other models."""
+    """Return the description of the training rows in a frozen model's spec, or None for other models."""
     return getattr(getattr(spec, "expansion", None), "trained", None)
 
 
 def by_name(table: Any, names: Sequence[str] | None) -> Any:
-    """Return the table with its columns in the order of the names, if it has exactly these columns; otherwise the table unchanged."""
+    """Return the table with its columns in the order of ``names``. A table that does not have exactly these columns is returned
+    unchanged.
+    """
     there = [each for each in getattr(table, "columns", ()) if isinstance(each, str)]
     return table[list(names)] if names and sorted(there) == sorted(names) else table
 
 
 def read_each(spec: Spec, many: Recordings, watch: Watch, seen: Columns | None = None) -> list[tuple[Any, Any]]:
-    """Return all rows of each device, as ``read_rows`` does for one file."""
+    """Return all rows of each device, (x, y): see ``read_rows``."""
     parts: list[tuple[Any, Any]] = []
     with watch.progress() as show:
         for device in many.devices:

@@ -1,4 +1,4 @@
-"""Collect errors of several predictors, answers and alarms over a stream of any length, in constant memory."""
+"""Collect the errors of predictors, and a model's answers and alarms, over a stream of any length, in constant memory."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 MOMENTS = 2**14
-"""Maximum number of windows into which a stream is divided.  The numbers of each window are summed separately."""
+"""Maximum number of windows into which a stream is divided.  The values of each window are summed separately."""
 ALIKE = 1.02
 """Two errors are considered equal if the larger one is at most ALIKE times the smaller one."""
 
 
 def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str, Any] | None:
-    """Compare the model with the best simple predictor, in plain values.  The result is None if there is no simple
-    predictor, or no finite error.
+    """Compare the model with the best simple predictor. Returns a dict, or None without a simple predictor or without a
+    finite error.
 
     winner: "model", the predictor's name, or None if the errors are considered equal.  simple, error: the best simple
     predictor and its error.
-    ratio: the larger error divided by the smaller error; None if the smaller error is 0.
+    ratio: the larger error divided by the smaller error, or None if the smaller error is 0.
     """
     known = {name: error for name, error in simple.items() if error is not None and math.isfinite(error)}
     if model is None or not math.isfinite(model) or not known:
@@ -38,11 +38,11 @@ def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str
 
 
 class Windows:
-    """The numbers of a stream's rows, combined in up to ``most`` windows of equal length.
+    """The values of a stream's rows, combined in up to ``most`` windows of equal length.
 
     At first a window is one row; the length is doubled whenever there are too many windows.  In each window, the first
-    ``summed`` columns are summed over the rows, the next ``largest`` columns keep their largest number, and all other
-    columns keep their last number.  Each window is summed separately, because differences of running totals would lose
+    ``summed`` columns are summed over the rows, the next ``largest`` columns keep their largest value, and all other
+    columns keep their last value.  Each window is summed separately, because differences of running totals would lose
     all digits after one huge row.
     """
 
@@ -73,8 +73,7 @@ class Windows:
     def since(self, first: int) -> tuple[int, np.ndarray]:
         """Combine the window that contains row ``first`` and all later windows.
 
-        Returns the first window's first row, and the combined numbers, (columns,), which are zeros if there are no
-        rows.
+        Returns the first window's first row, and the combined values, (columns,), which are zeros if there are no rows.
         """
         start = min(first // self.spacing, len(self.table))
         found = self._reduced(self.table[start:], np.arange(min(1, len(self.table) - start)))
@@ -83,7 +82,7 @@ class Windows:
     def windows(self, most: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Combine the full windows from row ``first`` on into up to ``most`` windows of about equal length.
 
-        Returns the first rows and lengths of the new windows, (windows, 2), and their numbers, (windows, columns).
+        Returns the first rows and lengths of the new windows, (windows, 2), and their values, (windows, columns).
         """
         full = self.rows // self.spacing
         marks = np.unique(np.linspace(min(-(-first // self.spacing), full), full, most + 1).astype(int))
@@ -91,7 +90,7 @@ class Windows:
         return where, self._reduced(self.table[:full], marks[:-1])
 
     def longer(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Like ``windows``, for all rows.
+        """Combine all windows into up to ``most`` windows. The result has the form of ``windows``.
 
         Each new window combines the same number of kept windows, a power of two; the last new window may be shorter.
         """
@@ -112,7 +111,7 @@ class Errors:
         self.kept = Windows(1 + 2 * len(self.names), most=moments)
 
     def add(self, errors: np.ndarray) -> None:
-        """Add the errors of the next rows, (rows, predictors), NaN where there is none.
+        """Add the errors of the next rows, (rows, predictors), with NaN where an error is not known.
 
         With several labels, the shape is (rows, predictors, labels), and the mean over the labels is taken.
         """
@@ -142,7 +141,9 @@ class Errors:
         }
 
     def curve(self, windows: int = 60) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean absolute errors in up to ``windows`` equal windows: their middles, in rows, and errors (windows, predictors)."""
+        """Return the middles of up to ``windows`` equal windows, in rows, and the mean absolute errors in these windows,
+        (windows, predictors).
+        """
         where, parts = self.kept.windows(windows)
         with np.errstate(invalid="ignore"):
             return where[:, 0] + where[:, 1] / 2, parts[:, 1 : 1 + len(self.names)] / parts[:, :1]
@@ -165,14 +166,15 @@ class Coverage:
 
     def __init__(self, labels: int, start: np.ndarray, moments: int = MOMENTS) -> None:
         self.labels, self._start, self._known = labels, start, False
-        # for each label: number of counted rows, number of labels within, sum of widths
+        # for each label: number of counted rows, number of labels within the interval, sum of the intervals' widths
         self.kept = Windows(3 * labels, most=moments)
         self.latest = np.zeros((0, 4))
 
     def add(self, answers: np.ndarray, truth: np.ndarray, ends: np.ndarray) -> None:
         """Add the next rows.
 
-        answers, truth: (rows, labels), NaN where there is none.  ends: lower ends, then upper ends, (rows, 2 labels).
+        answers, truth: (rows, labels), with NaN where a value is not known. ends: all lower ends, then all upper ends,
+        (rows, 2 labels).
         """
         lower, upper = np.split(ends, 2, axis=1)
         known = np.logical_or.accumulate(
@@ -189,8 +191,8 @@ class Coverage:
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Return the coverage from row ``first`` on.
 
-        scored: the number of labels.  inside: the fraction of these labels within the intervals.  width: the intervals'
-        mean width; with several labels, one mean per label.
+        scored: the number of counted labels. inside: the fraction of these labels within the intervals.  width: the
+        intervals' mean width; with several labels, one mean per label.
         """
         _, part = self.kept.since(first)
         counts, within, width = part.reshape(3, self.labels)
@@ -205,14 +207,15 @@ class Course:
 
     def __init__(self, names: Sequence[str], most: int = MOMENTS) -> None:
         self.names = tuple(names)
-        # number of rows answered, number of rows in alarm, sums of the values; largest values, highest level; last threshold
+        # number of answered rows, number of rows in alarm, sums of the values; largest values, highest level; last threshold
         self.kept = Windows(2 + len(self.names), len(self.names) + 1, 1, most)
 
     def add(self, values: np.ndarray, alarmed: np.ndarray, states: np.ndarray) -> None:
         """Add the next rows.
 
-        values: the answers, (rows, values), NaN where refused.  alarmed: which rows are in alarm, (rows,).  states:
-        level and threshold after each row, (rows, 2 or more), NaN where there are none; further columns are ignored.
+        values: the answers, (rows, values), with NaN for refused rows. alarmed: whether each row is in alarm, (rows,).
+        states: level and threshold after each row, (rows, 2 or more), or NaN if the model has no level; further columns
+        are ignored.
         """
         answered = np.isfinite(values).all(axis=1)
         sums, largest = (np.where(answered[:, None], values, other) for other in (0.0, -np.inf))
@@ -221,7 +224,8 @@ class Course:
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Return the mean and the maximum of each value from row ``first`` on, and the fraction of the rows in alarm.
 
-        ``first_row`` is the first row of the window that contains ``first``.  A number is None if there was no answer.
+        ``first_row`` is the first row of the window that contains ``first``.  A mean or maximum is None if no row was
+        answered.
         """
         start, part = self.kept.since(first)
         (answered, alarmed), rows, k = part[:2], self.kept.rows - start, len(self.names)
@@ -238,11 +242,12 @@ class Course:
         }
 
     def curves(self, windows: int = 400, first: int = 0) -> dict[str, np.ndarray]:
-        """Return curves over those of up to ``windows`` windows that begin at row ``first`` or later, or over all of
-        them if none begins so late.
+        """Return curves over up to ``windows`` windows.
 
-        The curves are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an alarm), and the mean
-        and the maximum of each value, (windows, values); NaN where there was no answer.
+        Windows that begin before row ``first`` are left out, unless all windows begin before this row.
+
+        The curves are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an
+        alarm), and the mean and the maximum of each value, (windows, values), with NaN for windows without an answer.
         """
         where, table = self.kept.longer(windows)
         late = where[:, 0] >= first
@@ -260,20 +265,20 @@ class Course:
 
 
 class Envelope:
-    """Minimum and maximum of some numbers over a stream of any length, for each row or for windows of rows."""
+    """Minimum and maximum of some values over a stream of any length, for each row or for windows of rows."""
 
     def __init__(self, names: Sequence[str], most: int = 10_000) -> None:
         self.names = tuple(names)
         self.kept = Windows(0, 2 * len(self.names), 0, most)
 
     def add(self, values: np.ndarray) -> None:
-        """Add the next rows, (rows, numbers), NaN where there is none."""
+        """Add the next rows, (rows, values), with NaN where a value is missing."""
         there = np.where(np.isfinite(values), values, np.nan)
         self.kept.add(np.column_stack([there, -there]))
 
     def lines(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return the windows' rows, and the largest and the smallest values, (windows, numbers).  If a window is one
-        row, the smallest values are None.
+        """Return the first row of each window, and the largest and the smallest values in the windows, (windows,
+        values).  If a window is one row, the smallest values are None.
         """
         k, spacing = len(self.names), self.kept.spacing
         high, low = self.kept.table[:, :k], -self.kept.table[:, k:]
@@ -291,7 +296,7 @@ class Ranges:
         self._mean, self._squares, self._count = np.zeros(k), np.zeros(k), np.zeros(k)
 
     def add(self, values: np.ndarray) -> None:
-        """Add the next rows, (rows, columns); NaN where a cell is empty."""
+        """Add the next rows, (rows, columns), with NaN where a cell is empty."""
         there = np.isfinite(values)
         some, held = np.where(there, values, np.nan), np.where(there, values, 0.0)
         self.rows += len(values)

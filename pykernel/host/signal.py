@@ -55,7 +55,7 @@ class SignalStage:
         """
         raw = self.spec.raw_inputs(raw)
         if raw.shape[1:] != (self.spec.width,):
-            raise ValueError(f"raw samples of shape {raw.shape}; the stage takes (rows, {self.spec.width})")
+            raise ValueError(f"the raw samples have shape {raw.shape}; the stage takes (rows, {self.spec.width})")
         statuses = np.zeros(len(raw), np.int32)
         values = self.program.answers(reading, len(raw), self.memory)
         if len(raw):
@@ -79,7 +79,7 @@ class SignalStage:
         return np.asarray(told * 2.0**-self.spec.label_shift)
 
     def gap(self, missing: int) -> int:
-        """Do what NAME_gap does: tell the stage that rows are missing.  Returns the status."""
+        """Tell the stage that rows are missing, as NAME_gap does. Returns the status."""
         return int(self.executor.call(self.program.entry("gap"), missing))
 
     def steps(self, raw: np.ndarray, reading: str = "signal") -> Steps:
@@ -141,7 +141,7 @@ class RawRows:
         self._steps, self._next = self._steps + len(rows), int(rows[-1]) + self.signal.step
 
     def raw_row(self, step: int) -> int | None:
-        """Return the raw row that a step ends with; None if it is not known."""
+        """Return the raw row that a step ends with, or None if this row is not known."""
         at = bisect.bisect_right(self._places, (step, sys.maxsize)) - 1
         if at < 0:
             return None
@@ -161,7 +161,7 @@ class RawRows:
         return found
 
     def take(self, x: np.ndarray) -> None:
-        """Count the next rows, (rows, CHANNELS), NaN where a cell is missing."""
+        """Count the next rows, (rows, CHANNELS), with NaN where a cell is missing."""
         finite, channels = np.isfinite(x), self.signal.channels
         numbers = finite.all(axis=1)
         with np.errstate(over="ignore"):
@@ -223,7 +223,7 @@ class RawRows:
             raise UserError(f"{name}: no step of [signal] is complete: {self.causes()[0] if self.possible else longer}")
 
     def report(self) -> dict[str, int]:
-        """Return the counts as plain values.  steps_without_gaps: how many steps there would be without gaps."""
+        """Return the counts as a dict. steps_without_gaps: how many steps there would be without gaps."""
         counts = {"rows": self.rows, "missing": self.missing, "infinite": self.infinite, "beyond_max_abs": self.beyond}
         return counts | {"steps_without_gaps": self.possible}
 
@@ -231,9 +231,8 @@ class RawRows:
 def delay_of(spec: Spec, delay: int) -> int:
     """Return the number of samples after which a model learns a sample's label.
 
-    For labels from the firmware, this is ``delay``.  For a forecast, it follows from [signal] ahead, which says when
-    the true value is known.
-    Raises UserError if ``delay`` is given for a forecast.
+    For labels from the firmware, this number is ``delay``. For a forecast, the number follows from [signal] ahead,
+    which says when the true value is known. Raises UserError if ``delay`` is given for a forecast.
     """
     if spec.signal is None or not spec.forecasts:
         return delay
@@ -245,11 +244,12 @@ def delay_of(spec: Spec, delay: int) -> int:
 
 
 def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = None) -> Iterator[Batch]:
-    """Yield the samples that a model learns from recorded rows.  Raw rows give one row of features, with a label, for each step.
+    """Yield the samples that a model learns from recorded rows.  With a signal stage, each step gives one sample: its
+    features and a label.
 
-    stage: the signal stage that takes the raw rows.  The label of a forecast is the measure ``ahead`` steps later; NaN if
-    the recording ends earlier, or if a row in between is missing.  If labels come from the firmware, a step's label is the
-    label of its last raw row.
+    stage: the signal stage that takes the raw rows.  The label of a forecast is the measure ``ahead`` steps later, or
+    NaN if the recording ends earlier or a row in between is missing.  If labels come from the firmware, a step's label
+    is the label of its last raw row.
     """
     if spec.signal is None:
         yield from batches

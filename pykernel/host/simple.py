@@ -1,8 +1,8 @@
 """Simple predictors that every model should beat.
 
 A model with labels is compared with the last label, the running mean of the labels (for classes, the most frequent class), and a
-linear model.  A model without labels is compared with the largest |z| of an input and the Mahalanobis distance; in a plan, also with
-an EWMA chart and a VAR(1).
+linear model.  A model without labels is compared with the largest |z| of an input and the Mahalanobis distance. In a
+plan, such a model is also compared with an EWMA chart and a VAR(1).
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ LINEAR_MOST = 256
 
 
 class LastAndMean:
-    """Two predictors: the last known label, and the mean of all known labels.  Both are 0 before the first label."""
+    """Two predictors: the last known label, and the mean of all known labels.  Before the first label, both predictions are
+    0.
+    """
 
     names = ("last label", "running mean")
 
@@ -33,7 +35,7 @@ class LastAndMean:
         self.count = 0
 
     def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then take the label that becomes known after it (NaN for none)."""
+        """Predict each row, then learn the label that becomes known after this row, or NaN if no label becomes known."""
         known = ~np.isnan(released)
         last = latest(self.last, released, known)
         sums = self.sum + np.concatenate([[0.0], np.cumsum(np.where(known, released, 0.0))])
@@ -43,7 +45,9 @@ class LastAndMean:
 
 
 class LastAndMajority:
-    """Two predictors for classes: the last known class, and the most frequent known class.  Both begin with class 0."""
+    """Two predictors for classes: the last known class, and the most frequent known class.  Both predictors begin with class
+    0.
+    """
 
     names = ("last label", "majority class")
 
@@ -51,7 +55,7 @@ class LastAndMajority:
         self.last, self.counts = 0, np.zeros(classes, np.int64)
 
     def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then take the class that becomes known after it (-1 for none)."""
+        """Predict each row, then learn the class that becomes known after this row, or -1 if no class becomes known."""
         known = released >= 0
         last = latest(self.last, released, known)
         steps = (released[:, None] == np.arange(len(self.counts))) & known[:, None]
@@ -61,7 +65,7 @@ class LastAndMajority:
 
 
 def linear_specs(spec: Spec) -> dict[str, Spec]:
-    """Return the specs of linear models for the same columns, which learn by recursive least squares, by name.  If there are
+    """Return name -> spec for linear models that learn by recursive least squares from the same columns. If there are
     too many inputs, the result is empty.
 
     One spec has standardised inputs with clipped outliers.  The other spec has raw inputs, float64 and forgetting; it
@@ -96,7 +100,8 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
 
 
 class Simple:
-    """The simple predictors with which a model is compared, with the same delay.
+    """The simple predictors with which a model is compared. The predictors get the labels with the same delay as the
+    model.
 
     until: only for a model that gets no labels.  The predictors then learn only the labels of the first ``until`` rows,
     and "last label" is left out.
@@ -115,8 +120,8 @@ class Simple:
     def step(self, x: np.ndarray, y: np.ndarray, waiting: int, released: np.ndarray) -> np.ndarray:
         """Predict the next rows, (rows, predictors, labels), and after each row learn the label that becomes known.
 
-        x, y: first the ``waiting`` rows whose labels were not known yet, then the next rows.  released: (rows,
-        labels), the labels that become known; NaN (-1 for a class) for none.
+        x, y: first the ``waiting`` rows whose labels were not known yet, then the next rows.  released: (rows, labels),
+        the labels that become known, with NaN (-1 for a class) where no label becomes known.
         """
         if self.left is not None:
             none = -1 if self.classes else np.nan
@@ -133,8 +138,8 @@ class Simple:
 
 
 def simple_bytes(spec: Spec) -> dict[str, int]:
-    """Return name -> bytes that the predictor would need on the device, for each simple predictor; empty if there are
-    no predictors.
+    """Return name -> bytes that the predictor would need on the device, for each simple predictor. The result is empty
+    for a model that does not learn, and for a model without labels and alarms.
     """
     size = 4 if spec.real.is_int16 else spec.real.dtype.itemsize
     if not spec.program.learns or (spec.label_kind == "none" and not spec.program.alarms):
@@ -161,7 +166,7 @@ class Distances:
     """Added to the diagonal of the correlation matrix, because inputs may be linearly dependent."""
 
     def __init__(self, dim: int, completes: bool = False) -> None:
-        """Begin without any rows.  completes: whether the mean replaces a missing input."""
+        """completes: whether the mean replaces a missing input."""
         self.names, self.completes = tuple(self.numbers(dim)), completes
         self.rows, self.weight = 0, 0.0
         self.mean, self.covariance = np.zeros(dim), np.zeros((dim, dim))
@@ -169,12 +174,12 @@ class Distances:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Return distance -> how many numbers it keeps: means and variances, or means and covariances."""
+        """Return distance -> number of stored values, which are means and variances, or means and covariances."""
         found = {"max |z|": 2 * dim, "Mahalanobis distance": dim + dim * (dim + 1) // 2}
         return found if dim <= LINEAR_MOST else {"max |z|": found["max |z|"]}
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Return the distances of the next rows, (rows, predictors); NaN where a row has a NaN or an infinity."""
+        """Return the distances of the next rows, (rows, predictors), with NaN for a row that has a NaN or an infinity."""
         found, start = np.zeros((len(x), len(self.names))), 0
         while start < len(x):
             end = min(len(x), start + self.BLOCK - self.rows % self.BLOCK)
@@ -216,7 +221,8 @@ class Rivals:
     VAR(1)'s residuals.
 
     The EWMA chart (S. W. Roberts, 1959) is the largest |z| of the inputs' exponentially weighted means.  The VAR(1) is the linear
-    regression of each row on the previous row.  The moments of means and residuals are estimated as in ``Distances``.
+    regression of each row on the previous row.  The moments of the means and of the residuals are estimated by
+    ``Distances``.
     """
 
     WEIGHT, RIDGE = 0.2, 1e-5
@@ -230,17 +236,17 @@ class Rivals:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Return baseline -> how many numbers it keeps.
+        """Return baseline -> number of stored values.
 
-        The VAR(1) keeps weights, the inverse of the moments, means and covariances of the residuals, means and variances of the inputs,
-        and the last row.
+        The VAR(1) stores its weights, the inverse of the moments, the means and covariances of the residuals, the means
+        and variances of the inputs, and the last row.
         """
         found = Distances.numbers(dim) | {"EWMA": 3 * dim}
         own = (dim + 1) * dim + (dim + 1) * (dim + 2) // 2 + dim + dim * (dim + 1) // 2 + 3 * dim
         return found | ({"VAR(1)": own} if dim <= LINEAR_MOST else {})
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Return the levels of the next rows, (rows, baselines); NaN where a row has a NaN or an infinity."""
+        """Return the levels of the next rows, (rows, baselines), with NaN for a row that has a NaN or an infinity."""
         first = Distances.BLOCK - self.own.rows % Distances.BLOCK
         return np.concatenate([self._step(part) for part in np.split(x, range(first, len(x), Distances.BLOCK))])
 

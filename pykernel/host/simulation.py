@@ -30,7 +30,7 @@ class Simulation(Run):
     that is trained from stored samples is trained after every ``train_every`` labels (0: never).  If the model does not
     learn, it only predicts.
 
-    Raises UserError for a model without labels, because it has no errors: see Monitoring.
+    Raises UserError for a model without labels, because such a model has no errors. ``Monitoring`` runs such models.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Simulation(Run):
             self.coverage = Coverage(spec.outputs, nothing)
         self.losses: Errors | None = None
         if self.model.has("probability"):
-            # likewise, a second model gives -log p of the true class; the baseline is the classes' frequencies so far
+            # for the same reason, a second model gives -log p of the true class; the baseline is the classes' frequencies so far
             self._second = HostModel(spec)
             self.losses, self._came = Errors(("model", "base rate")), np.ones(len(self.classes))
 
@@ -153,7 +153,7 @@ class Simulation(Run):
         return f"{self.labels[i]} is {value:g} and [label] max_abs is {self.spec.label_limit_told}; raise that limit or scale the column"
 
     def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
-        """Return the errors from row ``first`` on: mae and rmse of each predictor; for classes, error_rate."""
+        """Return the errors of each predictor from row ``first`` on: mae and rmse or, for classes, error_rate."""
         found = errors.summary(first)
         if self.classes:
             found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
@@ -187,19 +187,22 @@ class Simulation(Run):
         }
 
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
-        """Describe the whole run in plain values.
+        """Return a report on the whole run as a dict.
 
         all, second_half: see ``summary``.  With several labels, these errors are means over the labels, and
         ``by_label`` has the errors of each label.
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
-        statuses: how many updates had each status or, for a model that does not learn, how many predictions.
+        statuses: number of updates with each status or, for a model that does not learn, number of predictions with
+        each status.
         advice: see ``advice``; trial: the function that tries a change.
         log_loss: for a model with probabilities, the mean of -log p of the true class, for the model and for the
         classes' frequencies so far.
         interval: for a model with intervals, their level, and ``Coverage.summary`` of all rows and of the second half.
-        simple: the errors of simple predictors over the second half.  verdict: see ``verdict``, for the second half; None if too few rows were scored.
-        simple_learned: how many rows at the beginning had labels that the simple predictors learned; None for all rows.
-        trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
+        simple: the errors of simple predictors over the second half.  verdict: the result of ``verdict`` for the second
+        half, or None if too few rows were scored.
+        simple_learned: number of rows at the beginning whose labels the simple predictors learned, or None for all
+        rows.
+        trainings, leave_one_out: only for a model that is trained from stored samples.
         """
         trained = {"trainings": {s.name.lower(): count for s, count in self.trainings.items() if count}}
         readable = "leave_one_out" in self.spec.program.readings and self.model.exists("leave_one_out")

@@ -15,10 +15,10 @@ from pykernel.host.model import HostModel
 class Single:
     """Arrays for one sample of a floating-point model, and calls of the model's functions on these arrays.
 
-    ``x``, (DIM,), and ``y``, one number or one class index, have the types that the C takes.  ``fill`` takes DIM
-    numbers, and ``label`` takes one number; both raise struct.error for a value that is not a number, or for the wrong
-    number of values. ``learn`` returns the status.  The object is bound to the model's present memory: if the model
-    gets another memory, make a new object.
+    ``x``, (DIM,), and ``y``, one number or one class index, have the types that the C functions take.  ``fill`` takes
+    DIM numbers, and ``label`` takes one number; both raise struct.error for a value that is not a number, or for the
+    wrong number of values. ``learn`` returns the status.  The object is bound to the model's present memory: if the
+    model gets another memory, make a new object.
     """
 
     def __init__(self, model: HostModel) -> None:
@@ -32,9 +32,10 @@ class Single:
         self.learn: Callable[[], int] = model.executor.bound(program.entry(program.learner), self.x, *labels)
 
     def question(self, name: str) -> tuple[Callable[[], int], np.ndarray]:
-        """Return a function that asks the question and returns the status, and the array (values,) that receives the answer.
+        """Return a function and an array, (values,). The function asks the question, writes the answer to the array,
+        and returns the status.
 
-        The answer is valid if the status is not below 0.
+        The answer is valid if the status is 0 or above.
         """
         program = self._model.spec.program
         answer = program.answers(name, 1, self._model.memory)[0]

@@ -1,9 +1,9 @@
-"""Read and write snapshots, the bytes that NAME_save writes and NAME_load reads, for a model on the host.
+"""Read and write a model's snapshots on the host. A snapshot is the bytes that NAME_save writes and NAME_load reads.
 
 A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, bytes of state); the
-model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host adds the names of columns and
-classes in their order, which a device neither writes nor reads: magic, version, JSON, CRC-32.  Everything that is loaded is
-untrusted input.
+model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host appends the names of
+columns and classes in their order: magic, version, JSON, CRC-32. A device neither writes nor reads this part.
+Everything that is loaded is untrusted input.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Snapshot:
     state_hash: int  # the value that NAME_hash returns
     memory: Memory = field(repr=False)
     fields: dict[str, np.ndarray] = field(repr=False)  # the model's fields; scalars have the shape (1,)
-    names: Names = field(default_factory=dict)  # empty if the snapshot has no names: a device writes none
+    names: Names = field(default_factory=dict)  # empty for a snapshot from a device, which writes no names
 
     def ranges(self) -> list[dict[str, Any]]:
         """Return for each field its shape, how many values are not zero, and the smallest and largest value."""
@@ -69,13 +69,13 @@ class Snapshot:
 def save(model: HostModel, sequence: int = 0) -> bytes:
     """Return the snapshot that NAME_save would write for the same state.
 
-    Raises UserError if the model's memory is not one that learning can produce.
+    Raises UserError if learning cannot have produced the model's memory.
     """
     spec = model.spec
     drop, state_kind = _identity(spec)
     if not is_valid(spec, model.memory, model.engine):
         raise UserError(
-            f"{spec.name}: its memory holds a number that learning cannot give, so the state was not saved; reset the model"
+            f"{spec.name}: its memory holds a number that learning cannot produce, so the state was not saved; reset the model"
         )
     memory = spec.memory(drop)
     memory.copy_from(model.memory)
@@ -88,7 +88,9 @@ def _sealed(body: bytes) -> bytes:
 
 
 def _names(spec: Spec, data: bytes, where: str) -> Names:
-    """Return the names that follow a snapshot; empty if there are none.  Raises UserError if they are invalid."""
+    """Return the names that follow a snapshot, or an empty dict if no names follow. Raises UserError if the names are
+    invalid.
+    """
     text = data[len(NAMES_HEADER) : -TRAILER.size]
     try:
         if data and _sealed(NAMES_HEADER + text) != data:
@@ -154,7 +156,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
     state = data[HEADER.size : -TRAILER.size]
     if not is_valid(spec, _filled(memory, state), engine):
         raise UserError(
-            f"{where}: holds a number that learning cannot give, although its CRC-32 is right; do not use it"
+            f"{where}: holds a number that learning cannot produce, although its CRC-32 is right; do not use it"
         )
     names = _names(spec, behind, where)
     require_order(names, spec.names, where, spec.name)
@@ -231,7 +233,7 @@ def _filled(memory: Memory, state: bytes) -> Memory:
 
 
 def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
-    """Return whether learning could have produced a state, by the check with which NAME_load tests a snapshot."""
+    """Return whether learning could have produced a state. NAME_load makes the same check."""
     program = spec.program
     assert program.valid is not None  # _identity() raises for models without a check
     end = program.state_bytes(memory.layout)
@@ -255,7 +257,7 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _identity(spec: Spec) -> tuple[tuple[str, ...], int]:
-    """Return the fields that the C does not have, and NAME_STATE_KIND.  Raises UserError if the model has nothing to save."""
+    """Return the fields that the C struct lacks, and NAME_STATE_KIND.  Raises UserError if the model has nothing to save."""
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so that there are no snapshots of it")
 

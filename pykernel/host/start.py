@@ -46,7 +46,7 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
 
 
 def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
-    """Return the memory from ``start``, a saved state or a recording.  Raises UserError."""
+    """Return the memory with which a device starts. start: a saved state or a recording. Raises UserError."""
     path = Path(start) if isinstance(start, str | Path) else None
     # a pipe is always read as a recording, because a test for a saved state would consume its first bytes
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
@@ -60,7 +60,8 @@ def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
 def taught(spec: Spec, data: str) -> bytes | None:
     """Return the snapshot of a model that has learned a recording.
 
-    The result is None if the model does not learn or refuses all rows, if the rows cannot be read again, or after Ctrl-C.
+    The result is None if the model does not learn or refuses all rows, if the rows cannot be read again, or if the user
+    presses Ctrl-C.
     """
     if not spec.program.learns or not Path(data).is_file():
         return None

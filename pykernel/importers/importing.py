@@ -54,11 +54,11 @@ def from_sklearn(
     The estimator can be a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear
     model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline
     of scalers, selections, projections or kernel features that ends with such a model, or a meta-estimator around such a
-    model. docs/guide/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes
-    the result of ``decision_function``; for regressors, the result of ``predict``; and for ``MLPClassifier``, the values
-    from which its probabilities are computed. ``NAME_classify`` writes the position of the class that ``predict`` returns. If ``SignalFeatures`` is
-    the first step, the spec has a ``[signal]``: ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and
-    ``NAME_classify_newest`` write the answers.
+    model. docs/guide/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict``
+    writes the result of ``decision_function``. For regressors, ``NAME_predict`` writes the result of ``predict``, and
+    for ``MLPClassifier`` the values from which the probabilities are computed. ``NAME_classify`` writes the index of
+    the class that ``predict`` returns. If ``SignalFeatures`` is the first step, the spec has a ``[signal]``:
+    ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and ``NAME_classify_newest`` write the answers.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ def from_sklearn(
     name : str
         Prefix of every symbol and file in C.
     precision : {"float32", "float64", "int16"}
-        int16: integer arithmetic, for CPUs without an FPU; with Gaussian, Laplacian, Matern, polynomial and
-        linear kernels.
+        int16: integer arithmetic, for CPUs without an FPU. This precision supports Gaussian, Laplacian, Matern,
+        polynomial and linear kernels.
     max_abs : float, or for int16 a sequence of floats, optional
-        Largest magnitude of an input; the device refuses samples beyond it. By default a million times the largest
-        number in the model's vectors, or less if that could overflow. int16: largest |x - center|, one number for all
-        inputs or one for each input; by default the range of the vectors, extended by half of the range on either side.
-        For raw samples, ``max_abs`` is a parameter of ``SignalFeatures``.
+        Largest magnitude of an input; the device refuses samples beyond it. By default, ``max_abs`` is a million times
+        the largest number in the model's vectors, or less if that could overflow. int16: largest |x - center|, one
+        number for all inputs or one for each input. The default is the range of the vectors, extended by half of the
+        range on either side. For raw samples, ``max_abs`` is a parameter of ``SignalFeatures``.
     inputs : sequence of str, optional
         Names of the inputs, or of the raw samples' channels. By default, the names that the estimator saw in a data frame.
     classes : sequence of str, optional
@@ -81,14 +81,14 @@ def from_sklearn(
         How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions, but has larger rounding
         errors. "auto" uses "products" if the error of the distance is then at most that of the other operations.
     variance : bool
-        For a Gaussian process: ``NAME_variance`` writes the square of the deviation that ``predict(x,
-        return_std=True)`` returns. The spec then has rule "nystrom", which needs n²/2 more numbers in flash
-        and takes O(n² / 2 + n D) for each call.
+        For a Gaussian process: also generate ``NAME_variance``, which writes the square of the deviation that
+        ``predict(x, return_std=True)`` returns. The spec then has rule "nystrom", which needs n²/2 more numbers in
+        flash and takes O(n² / 2 + n D) for each call.
     vectors : int, optional
         Number of vectors of a smaller machine: a machine with a Gaussian kernel is trained to reproduce the estimator's
         answers (``pykernel.training.distilled``). A warning reports the loss, with a 95 % interval. With ``vectors``,
-        the estimator may also be one that learns sample by sample, such as ``BudgetedKernelRegressor``; the model of
-        the spec no longer learns.
+        the estimator may also be one that learns sample by sample, such as ``BudgetedKernelRegressor``. The converted
+        model no longer learns.
     data : array of shape (n_samples, n_features), optional
         Inputs as the device will get them, without labels.  With ``vectors``, the smaller machine is trained on these
         inputs; by default they are generated from the estimator's vectors.  For int16, and for networks, the range of
@@ -103,15 +103,15 @@ def from_sklearn(
     Raises
     ------
     UserError
-        One sentence says what cannot be imported (a kernel, a parameter, a step or the type), or that the estimator is
-        not fitted or too large.
+        If the estimator cannot be imported, is not fitted or is too large. The message is one sentence; it names the
+        kernel, parameter, step or type that cannot be imported.
 
     Notes
     -----
     The cost is O(m n D) for n vectors of D inputs, because a bound of float32's rounding error is computed at
     m = min(n, 1000) of the vectors. Vectors of weight zero are left out, and equal vectors are merged. A linear kernel
     gives one vector for each function. Decision values differ from scikit-learn's only by rounding.  If the difference
-    is large, there is a warning.
+    is large, a warning is issued.
 
     Examples
     --------
@@ -137,7 +137,9 @@ def from_sklearn(
         spec = to_spec(machine, name, precision, max_abs, inputs, classes, distance, seen)
         return _warned(spec, notes(machine, spec))
     where = Place(machine.source)
-    where.need(precision != "int16", "int16 computes no variance; leave variance out, or choose float32")
+    where.need(
+        precision != "int16", "variance is not available with precision int16; leave variance out, or choose float32"
+    )
     where.need(
         distance != "products", "distance='products' cannot be combined with variance, which needs 'differences'"
     )
@@ -170,8 +172,8 @@ def load_model(
 ) -> Spec:
     """Convert a model's file to a spec.
 
-    The file is either ``.onnx``, with a support vector machine, a linear model or a network with one hidden layer, or, with
-    ``vectors`` and ``start``, the spec of a model that a device has trained.
+    The file is an ``.onnx`` file with a support vector machine, a linear model or a network with one hidden layer. If
+    ``vectors`` and ``start`` are given, the file is the spec of a model that has learned on a device.
 
     Nothing in the file is executed: only numbers and names are read from it.  Other files, such as pickled estimators, are
     refused; load such a file yourself, and give the estimator to ``from_sklearn``.
@@ -191,8 +193,8 @@ def load_model(
     Raises
     ------
     UserError
-        One sentence, with the file's name, says what is wrong: the file is not such a model, is damaged, or contains
-        something that cannot be imported.
+        If the file is not such a model, is damaged, or contains something that cannot be imported. The message is one
+        sentence that begins with the file's name.
     """
     if start is not None:
         machine, answers = read_device(path, start, vectors, trust_code)
@@ -235,7 +237,9 @@ def read_device(
     trust_code: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Machine, Answers]:
-    """Return the machine that a device with this spec has learned, as in ``machine_of``.  Raises UserError, one sentence."""
+    """Return the machine that a device with this spec has learned, and a function that computes the whole model's answers.
+    Raises UserError, one sentence.
+    """
     where = Place.of_file(path)
     where.need(
         Path(path).suffix.lower() == ".toml",
@@ -247,8 +251,8 @@ def read_device(
 
 
 def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:
-    """Return the spec of a machine that was read from a file, and notes about the spec.  options: as in ``to_spec``.
-    Raises UserError, one sentence.
+    """Return the spec of a machine that was read from a file, and notes about the spec. options: the other arguments of
+    ``to_spec``. Raises UserError, one sentence.
     """
     with told_of_file(path):
         spec = to_spec(machine, *options)
@@ -319,8 +323,9 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
 def prepared(
     machine: Machine, vectors: int | None, data: ArrayLike | None, answers: Answers | None
 ) -> tuple[Machine, np.ndarray | None]:
-    """Return the machine, or a smaller machine with the requested number of vectors, and the inputs that give the ranges
-    for int16.
+    """Return a machine, and the inputs from which int16 takes its ranges.
+
+    If ``vectors`` is None, the machine is the given one; otherwise it is a smaller machine with this number of vectors.
 
     Raises UserError.
     """
@@ -333,8 +338,10 @@ def prepared(
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Return inputs that give the ranges for int16: the inputs in ``seen``, or the vectors.  The result is None if the
-    vectors are weights, and for features of a signal, because the signal determines the features' ranges.
+    """Return the inputs from which int16 takes its ranges: the inputs in ``seen`` or, if ``seen`` is None, the vectors.
+
+    Without ``seen``, the result is None if the vectors are weights, and for features of a signal, whose ranges follow
+    from the signal.
     """
     if seen is not None:
         return seen[np.isfinite(seen).all(axis=1)]  # the device refuses rows with NaN or infinity
@@ -343,8 +350,8 @@ def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
 
 
 def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
-    """Compare the spec of a smaller machine with the machine's values in float64, as ``compare`` does.  x: rows of the
-    machine's inputs.
+    """Compare the spec of a smaller machine with the machine's values in float64. x: rows of the machine's inputs. For
+    the result, see ``compare``.
     """
     return compare(spec.inner, replace(machine, taken=None, inputs_of_source=None, signal=None), None, x)
 
@@ -357,14 +364,15 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
     x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in the order of time,
     (raw samples, channels).
-    source: the estimator, or the ONNX model, whose operations are computed in float64, or None for the machine itself.
+    source: the estimator or the ONNX model (its operations are computed in float64), or None to compare with the
+    machine itself.
 
     Returns:
     rows: number of compared rows, or of steps for raw samples.
     refused: rows or raw samples beyond the input limit, and steps with a feature beyond its range.  The device clips
     such a feature, so the step is not compared.
-    undecided: rows whose class depends on rounding, because a function is zero, or the two largest functions are equal, within the
-    rounding error.  Their classes and votes do not affect ``ok``.
+    undecided: rows whose class depends on rounding. In these rows, within the rounding error, a function is zero or the
+    two largest functions are equal.  The classes and votes of these rows do not affect ``ok``.
     difference: the largest difference between the source's decision values at the given rows and the device's values at the rows
     rounded to its precision.  rounding: the largest parts of the difference that come from inputs, from the model's numbers, and
     from the device's sums.  allowed: the largest difference in one row that rounding can cause.
@@ -398,7 +406,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     fits = functions.shape == (len(exact), len(machine.bias))
     Place(machine.source).need(
         fits,
-        f"predicts values of shape {functions.shape[1:]}, but its numbers give {len(machine.bias)} functions; save the model again",
+        f"predicts values of shape {functions.shape[1:]}, but its parameters define {len(machine.bias)} functions; save the model again",
     )
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact) + weights_bound(spec, machine, exact)
     of_inputs = np.abs(wanted - functions)
@@ -439,13 +447,15 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
 
 Asked = list[tuple[np.ndarray, Any]]
-"""The arrays that are given to a source one after the other.  Each array is paired with the positions of those of its
-answers that are compared."""
+"""The arrays that are given to a source one after the other.  Each array is paired with the indices of the source's answers
+that are compared.
+"""
 
 
 def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, Asked, int]:
-    """Return the accepted rows in the model's precision; the arrays for the model's source, once with the given numbers
-    and once in the model's precision; and the number of refused rows.
+    """Return the accepted rows, two lists of arrays for the model's source, and the number of refused rows.
+
+    The accepted rows and the second list are in the model's precision; the first list has the given numbers.
     """
     if machine.taken is not None and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
@@ -464,8 +474,8 @@ def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, A
 
 
 def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:
-    """Return the features of each step, as ``_rows_of`` does for rows.  A refused row splits a recording into
-    two.
+    """Return the features of each compared step, the arrays for the model's source, and the number of refused rows and
+    steps. A refused row splits a recording into two.
 
     source: the source's spec, which has the same features; in int16, those of ``spec`` may have a coarser unit or a
     narrower range.
@@ -539,7 +549,7 @@ def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def _alone(step: Any) -> Any:
-    """Make a step run in one process, because a file may ask for any number of processes."""
+    """Return the step, set to run in one process, because a file may ask for any number of processes."""
     if getattr(step, "n_jobs", None) is None:
         return step
     step = copy.copy(step)

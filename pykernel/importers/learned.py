@@ -43,7 +43,9 @@ def learns(estimator: Any) -> bool:
 
 
 def read_learned(estimator: Any) -> tuple[Machine, Answers]:
-    """Return the machine that an estimator has learned, as in ``machine_of``.  Raises UserError."""
+    """Return the machine that an estimator has learned, and a function that computes the estimator's answers. Raises
+    UserError.
+    """
     from sklearn.pipeline import Pipeline
 
     *before, (_, model) = steps_of(estimator)
@@ -63,7 +65,7 @@ def read_learned(estimator: Any) -> tuple[Machine, Answers]:
 
 
 def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
-    """Return the machine that a device has learned, as in ``machine_of``, from a file that the device has saved.
+    """Return the machine in a file that a device has saved, and a function that computes the whole model's answers.
 
     state: a snapshot, or the NAME_STATE_BYTES bytes of the state.  The file is untrusted.  Raises UserError.
     """
@@ -72,20 +74,20 @@ def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
         raise UserError(f"{spec.name} learns nothing on the device, so it has no state; leave {where} out")
     memory = device_memory(spec, bytes_of(Path(state), most_bytes(spec)), where)
     # a state without header and CRC has not been checked yet
-    where.need(is_valid(spec, memory), "holds a number that learning cannot give; do not use this state")
+    where.need(is_valid(spec, memory), "holds a number that learning cannot produce; do not use this state")
     machine, answers = machine_of(spec, memory, Place(spec.name))
     others = [f"{spec.name}: its {name} is left out" for name in LEFT_OUT if HostModel(spec.inner).has(name)]
     return replace(machine, notes=tuple(others)), answers
 
 
 def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answers]:
-    """Return the stored vectors as a machine, and a function for the whole model's answers at rows of scaled inputs,
-    (rows, F).
+    """Return the stored vectors as a machine, and a function that computes the whole model's answers. The function
+    takes rows of scaled inputs and returns an array (rows, F).
 
-    The machine contains only the model's kernel part, without the labels' running mean and gain, the linear part, and
-    limits.  If the state's weights are integers or belong to other coordinates, the machine's weights are fitted to the
-    model's answers at the vectors by ridge regression.  where: the beginning of an error message.  O(n^2 (n + D)).
-    Raises UserError.
+    The machine contains only the model's kernel part. The machine leaves out the labels' running mean, the gain, the
+    linear part, and the limits.  If the state's weights are integers or belong to other coordinates, the machine's
+    weights are fitted to the model's answers at the vectors by ridge regression.  where: the beginning of an error
+    message.  O(n^2 (n + D)). Raises UserError.
     """
     host = HostModel(spec.inner)
     host.memory.copy_from(memory)

@@ -51,11 +51,12 @@ class Source:
 
     steps: list[Callable[[np.ndarray], np.ndarray]]
     node: Node
-    machine: Machine  # made from the node; for a network, all of it is used, otherwise only its kernel and vectors
+    # made from the node; a network uses all of the machine, other models use only its kernel and vectors
+    machine: Machine
 
     def functions(self, x: np.ndarray) -> np.ndarray:
-        """Return the machine's values at rows of x, (rows, F), in float64, computed with the file's operations and the
-        signs of Machine.
+        """Return the machine's values at rows of x, (rows, F), in float64. The values are computed with the file's
+        operations, and have the signs of ``Machine``.
         """
         z = np.asarray(x, np.float64)
         for step in self.steps:
@@ -452,7 +453,9 @@ def _after(graph: Graph, node: Node) -> After:
 
 
 def _decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """Return the machine with the decision that the graph computes from its values: votes, or the sign of a OneClassSVM."""
+    """Return the machine with the decision that the graph computes from the machine's values. The decision is by votes, or by
+    the sign of a OneClassSVM.
+    """
     _require_named(after, machine)
     classifier, probable = node.kind == "SVMClassifier", len(node.has.get("prob_a", ())) > 0
     width = len(machine.classes or ()) if probable else len(machine.bias)
@@ -521,7 +524,7 @@ def _computed(
 ) -> dict[str, np.ndarray]:
     """Return the results of nodes for rows of the machine's values.
 
-    Constants are single numbers; the total size is limited.
+    Constants must be single numbers or have one dimension. The total size of all results is limited.
     """
     made, left = {scores: rows}, PROBED_VALUES
     for node in nodes:
@@ -540,9 +543,9 @@ def _computed(
 
 
 def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
-    """Return the result of a node for arrays, as ONNX defines it.
+    """Return the result that ONNX defines for a node and its input arrays.
 
-    Raises LookupError, TypeError or ValueError if it is not defined.
+    Raises LookupError, TypeError or ValueError if the result is not defined.
     """
     first, kind = taken[0], node.kind
     if kind in ("Identity", "ZipMap"):

@@ -68,7 +68,7 @@ def read_estimator(estimator: Any) -> Machine:
 
 
 def _read(estimator: Any, where: Place) -> Machine:
-    """Return the machine of an estimator, with the steps of its pipeline folded in."""
+    """Return the machine of an estimator. The steps of a pipeline are folded into the machine."""
     *before, (_, model) = steps_of(estimator)
     signal, before = _signal(before, where)
     kind, reader = type(model), _readers().get(type(model))
@@ -78,7 +78,7 @@ def _read(estimator: Any, where: Place) -> Machine:
         if hasattr(kind, LEARNS):
             why = (
                 f"continues to learn, and a spec cannot hold its state; give the fitted {where} to pykernel.generate, which "
-                "writes C that starts from this state"
+                "writes C code that starts from this state"
             )
         raise FILE.error(f"{inside} {why}")
     affine = None if signal is None else Affine.identity(signal.dim)
@@ -154,7 +154,7 @@ NEAR = {
     "MultiOutputClassifier": "import its estimators_ one by one",
     "OneVsOneClassifier": "import an SVC, which also compares pairs of classes, or a OneVsRestClassifier instead",
 }
-"""Model that cannot be imported -> what can be imported instead."""
+"""Model that cannot be imported -> advice on a replacement."""
 IMPORTABLE = (
     "support vector machines, kernel ridge regression, Gaussian process regression, linear models, networks with one hidden "
     "layer, and pipelines that end in such a model can be imported"
@@ -195,8 +195,8 @@ def _svc(model: Any, where: Place) -> Machine:
 def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, told: str) -> Machine:
     """Return the machine with libsvm's functions for pairs of classes.  sizes: the number of vectors of each class.
 
-    sigmoids: the sigmoid's numbers A and B by name, if there are probabilities.  Probabilities of more than two classes cannot be
-    translated to C.  told: the beginning of a note about this.
+    sigmoids: the sigmoid's parameters A and B by name, if the model has probabilities. Probabilities of more than two
+    classes cannot be translated to C. told: the beginning of the note that says so.
     """
     count = len(machine.classes or ())
     if count > 2:
@@ -295,8 +295,8 @@ def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
 
 
 def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any]:
-    """Return the sections [kernel] to [expansion] of a spec of rule "nystrom" that computes the mean and variance of a
-    Gaussian process.
+    """Return the sections [kernel] to [expansion] of a spec with rule "nystrom" that computes the mean and variance of
+    a Gaussian process.
 
     With K = A (K1 + noise I) = A L L' for the samples and z(x) = L^-1 k1(x), the mean is w'z with w = L' A alpha, and
     the variance is A (k1(x, x) - |z|^2) plus the variance of the white noise.  Raises UserError, one sentence.
@@ -355,8 +355,9 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
 
 
 Shape = tuple[str, np.ndarray]
-"""A kernel's name with its numbers: 1 / length^2 for each length scale, or coef0 and degree for DotProduct, or gamma and alpha
-for RationalQuadratic."""
+"""A kernel's name with its parameters. The parameters are 1 / length^2 for each length scale, coef0 and degree for
+DotProduct, and gamma and alpha for RationalQuadratic.
+"""
 Terms = list[tuple[float, Shape | None]]
 """A kernel as a sum of terms size * k(x, v), where k is None for a constant term."""
 
@@ -466,7 +467,7 @@ def _perceptron(model: Any, where: Place) -> Machine:
 
 
 def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) -> Machine:
-    """Return a network with one hidden layer or none.
+    """Return a network with at most one hidden layer.
 
     layers: for each layer, in order, its weights (inputs, outputs) and biases (outputs,).
     """
@@ -493,7 +494,7 @@ def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) ->
 
 
 def told_apart(machine: Machine, classes: tuple[Any, ...], where: Place) -> Machine:
-    """Return a network as a classifier, with probabilities if there are two classes."""
+    """Return a network as a classifier. If the network has two classes, the classifier also computes probabilities."""
     if len(machine.bias) == 1:
         return replace(machine, classes=classes, calibration=np.array([[-1.0, 0.0]]))
     note = f"{where}: probabilities are left out, because the softmax of {len(classes)} classes is not supported"
@@ -537,7 +538,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
 
 
 def _rescaled(machine: Machine, factor: np.ndarray, offset: np.ndarray) -> Machine:
-    """Return the machine with the functions factor f + offset."""
+    """Return the machine whose functions are factor f + offset."""
     gross = None if machine.gross is None else machine.gross * np.abs(factor)
     return replace(
         machine,

@@ -126,11 +126,11 @@ NEAR = {
     "Normalizer": "use a kernel with normalise = true instead, which compares directions",
     "OneHotEncoder": "encode the categories before the pipeline, and pass the columns as numbers",
 }
-"""Step that is no affine map -> what can be used instead."""
+"""Step that is not an affine map -> advice on a replacement."""
 
 
 def after(affine: Affine | None, step: Any, where: Place) -> Affine:
-    """Return the map followed by a step.  Raises UserError, one sentence."""
+    """Return the map followed by a step. Raises UserError, one sentence."""
     from sklearn.feature_selection import SelectorMixin
 
     kind = type(step)
@@ -214,7 +214,9 @@ def _selector(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
-    """Leave an imputer out, because the device refuses a missing number, NaN; drop only the features that the imputer drops."""
+    """Leave an imputer out, because the device refuses a row with a missing input, NaN. Only the features that the imputer
+    drops are removed.
+    """
     missing = step.missing_values
     where.need(
         isinstance(missing, float) and math.isnan(missing),
@@ -397,7 +399,7 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
 
 
 def composed(machine: Machine, features: Machine, where: Place) -> Machine:
-    """Compose a linear machine with features, which are themselves a machine's functions.  O(n W F)."""
+    """Compose a linear machine with features that are the functions of another machine.  O(n W F)."""
     where.need(
         machine.linear,
         f"has a {machine.function} kernel after a {features.source}, which cannot be translated to C; use a linear model after it",
@@ -462,7 +464,9 @@ KEYS_OF = {"linear": (), "gaussian": ("gamma",), "laplacian": ("gamma",), "sigmo
 
 
 def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of Machine for a kernel with these numbers.  Numbers that the kernel does not have are ignored."""
+    """Return arguments of Machine for a kernel. numbers: the kernel's parameters; parameters that the kernel does not have are
+    ignored.
+    """
     keys = KEYS_OF.get(function, ("gamma", "coef0", "degree"))
     found = {key: number_of(numbers[key], where, key) for key in keys}
     gamma, degree = found.get("gamma", 1.0), found.get("degree", 1.0)

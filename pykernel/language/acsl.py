@@ -2,15 +2,15 @@
 
 The annotations are derived from the form of the code alone:
 
-- after a comparison of a number or its absolute value, an ``assert`` says that the number is not NaN and is within the
-limits, because Eva cannot conclude this itself; WP proves the assertion;
+- after a comparison of a number or its absolute value, an ``assert`` states that the number is not NaN and is within the limits, because
+Eva cannot conclude this itself (WP proves the assertion);
 - a function of integers, such as the position of a row in a triangle, is analysed for each value of its arguments;
 - a loop that starts at a field's value is analysed for each value of the field;
 - a square is analysed separately for both signs of the number, because Eva does not know that squares are not negative;
 - before |x| is compared with a limit, four cases are analysed separately: x above the limit, x within ± the limit, x
-below minus the limit, and NaN, because Eva does not know what |x| says about x;
-- an ``assert`` says that an index into an array argument is within the array, because for Eva, all fields of the model are one
-piece of memory.
+below minus the limit, and NaN, because Eva draws no conclusion about x from |x|;
+- an ``assert`` states that an index into an array argument is within the array, because for Eva, all fields of the model are one piece of
+memory.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def _without_calls(found: list[str]) -> list[str]:
 
 
 def _becomes_several(node: Statement | None) -> bool:
-    """Return whether Frama-C turns a declaration into several statements, before which it accepts no ``split`` annotation."""
+    """Return whether Frama-C turns a declaration into several statements.  Frama-C accepts no ``split`` annotation
+    before such a declaration."""
     if not (isinstance(node, Assign) and node.declares):
         return False
     value = node.value
@@ -153,8 +154,8 @@ def _parts(node: Expr, op: str) -> list[Expr]:
 
 
 def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
-    """Return what a true comparison of x implies: x is not NaN and, if |x| was compared, x lies between minus the limit
-    and the limit.
+    """Return the assertions that follow from a true comparison of x: x is not NaN and, if |x| was compared, x lies
+    between minus the limit and the limit.
     """
     numbers, limits = list[str](), list[str]()
     for part in _parts(condition, "and"):

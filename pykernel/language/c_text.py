@@ -106,8 +106,7 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
         indent = indent if in_comment else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
         return [line[:at].rstrip(), *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
-    # break after a comma or before an operator; if there is none, at any blank, then after a bracket, then between two
-    # extents
+    # break after a comma or before an operator, else at a blank, else after a bracket, else between two extents
     for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
         places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
         places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LONGEST = 120  # no line of C is longer, unless the line cannot be broken
+LONGEST = 120  # longest line of C code, except for lines that cannot be broken
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Argument:
     """A parameter of a call.
 
     size: "" for a number or a callback, "*" for a pointer to a single number, else the length of an array, as C text.
-    written: whether the call writes to the argument.  values: the number of values; 0 if this number is not known.
+    written: whether the call writes to the argument.  values: the number of values, or 0 if this number is not known.
     """
 
     name: str

@@ -46,7 +46,7 @@ from pykernel.language.ir import (
     Statement,
 )
 
-ONLY_RANGE = "only `for i in range(…)` exists in C"
+ONLY_RANGE = "all loops must be of the form `for i in range(…)`"
 
 
 def check_types(kernel: Kernel) -> Function:
@@ -94,8 +94,8 @@ class _Typer(Expressions):
                 self.refuse_if(
                     part in seen,
                     argument,
-                    f"a second {part.__name__}: in C there is only one of each struct and config; leave this parameter "
-                    "out",
+                    f"a second {part.__name__}: in C there is only one of each struct and config; remove this "
+                    "parameter",
                 )
         else:
             kind = in_expressions(kind)
@@ -116,16 +116,16 @@ class _Typer(Expressions):
         return kind
 
     def alternatives(self) -> tuple[Statement, ...]:
-        """Return the body of a kernel that only chooses which other kernel to call.  The body has one call under each
+        """Return the body of a kernel that only selects which other kernel is called.  The body has one call under each
         condition.
         """
         line, kernel = self.node.lineno, self.kernel
         body, kinds = self.node.body, kernel.params.values()
-        told = "only chooses which kernel is called; its body must be a docstring and nothing else"
+        told = "only selects which kernel is called; its body must be a docstring and nothing else"
         self.refuse_if(len(body) > 1 or not ast.get_docstring(self.node), self.node, f"{kernel.name} {told}")
         known = kernel.choice in {name for kind in kinds for part in parts_of(kind) for name in part.fields}
         told = (
-            f"{kernel.name} chooses by {kernel.choice}, but none of its parameters has this field; add a parameter with the "
+            f"{kernel.name} selects a kernel by {kernel.choice}, but no parameter has this field; add a parameter whose type is the "
             f"model that has {kernel.choice}"
         )
         self.refuse_if(not known, self.node, told)
@@ -272,7 +272,7 @@ class _Typer(Expressions):
         self.refuse_if(
             isinstance(stop, Literal) and abs(stop.value + step) > INDEX_MAX,
             node,
-            f"{name} would count beyond int32 before the loop ends; choose a nearer bound",
+            f"{name} would count beyond int32 before the loop ends; choose a bound nearer to 0",
         )
         self.kinds_seen[name] = Index
         self.counters.add(name)

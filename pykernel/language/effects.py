@@ -45,8 +45,8 @@ class Effects:
 
 
 def root(array: Expr) -> Field | Local | Parameter | None:
-    """Return the field, the function's parameter or the configuration's table of which an array expression is a
-    part.
+    """Return the whole array to which an array expression belongs: a field, a parameter of the function, or a table of
+    the configuration.
     """
     while isinstance(array, (Row, Element)):
         array = array.array
@@ -115,7 +115,7 @@ def check_effects(functions: Functions) -> None:
     """
     known = effects(functions)
     for function in functions.values():
-        # a kernel determines its callees, so a function that passed this check once passes it in every program
+        # a kernel determines its callees, so a function that passes this check in one program passes the check in all
         function.made("checked effects", functools.partial(_check, function, functions, known))
 
 

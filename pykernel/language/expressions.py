@@ -1,4 +1,4 @@
-"""Translate expressions to the typed representation.  The docstring of ``check_types`` describes refusals."""
+"""Translate expressions to the typed representation.  The docstring of ``check_types`` describes which code is refused."""
 
 import ast
 import functools
@@ -95,7 +95,7 @@ class Expressions:
         raise DialectError(self.kernel.file, getattr(at, "lineno", self.node.lineno), message)
 
     def want(self, kind: type[T], value: object, at: ast.AST, message: str) -> T:
-        """Return the value if it is of this kind; otherwise, refuse the code."""
+        """Return the value if it is of this kind, else refuse the code."""
         if not isinstance(value, kind):
             self.refuse(at, message)
         return value
@@ -442,7 +442,7 @@ class Expressions:
         array = self.value(node.args[0])
         extent = self.want(Array, array.kind, node, "len() takes an array").extents[0]
         moves = isinstance(array, Row) and not isinstance(array.index, Literal)
-        self.refuse_if(moves, node, "len() ignores the position in C; write [0]")
+        self.refuse_if(moves, node, "all rows have the same length, and len() in C takes no position; write [0]")
         if isinstance(array, Named):
             return Length(node.lineno, Index, 0, array)
         if not isinstance(extent, (Extent, int)):

@@ -169,7 +169,7 @@ class Printer:
         return extent.value(self.widths.capacities) if isinstance(extent, Extent) else int(extent)
 
     def extent(self, extent: Any, wide: str = "(int32_t)%s") -> str:
-        """Return an extent as C text.  wide: the format of a capacity in a size that may not fit into an ``int``."""
+        """Return an extent as C text.  wide: the format of a capacity, if the size may not fit into an ``int``."""
         if not isinstance(extent, Extent):
             return str(extent)
         shape = wide if self.widths.extent_needs_width(extent) else "%s"
@@ -517,7 +517,7 @@ class Printer:
 
     def runtime(self) -> list[str]:
         """The text of the files of runtime_c that the printed code needs."""
-        # macros that ask the compiler for something, such as unrolling
+        # macros with requests to the compiler, such as unrolling a loop
         asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["inline"] * self.inlines + ["marks"] * self.marks
         called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]
         files = [*(f"{name}.h" for name in asked), *called, "crc32.h"]

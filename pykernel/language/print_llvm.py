@@ -503,7 +503,7 @@ class _Body:
         return self.word("extent", extent.text, type_) if isinstance(extent, Extent) else str(int(extent))
 
     def address(self, node: Element | Row) -> str:
-        """Return the address of an element, or of a row's first element, in C order, computed in 64 bits."""
+        """Return the address of an element, or of a row's first element.  The offset, in C order, is computed in 64 bits."""
         base, kind = self.value(node.array), node.array.kind
         given = [self.wide(i) for i in (node.indices if isinstance(node, Element) else (node.index,))]
         at = given[0]

@@ -3,13 +3,13 @@ tables and sizes.
 
 A field's declared range (``between``) is an invariant: the range is assumed where the field is read, and proved where
 the field is written.  All iterations (turns) of a loop are analysed together: the arrays that hold the intervals get
-one more axis, with one element for each iteration.  So each iteration uses its own row of a table, and the bound of a
-sum is the sum of the bounds of its terms.  If a loop has too many iterations for one element each, the bound of a sum
-is the number of iterations times the largest term.
+one more axis, with one element for each iteration.  Each iteration then uses its own row of a table, and a sum is bounded by the sum of its
+terms' bounds.  If a loop has too many iterations for one element each, the bound of a sum is the number of iterations times the largest
+term.
 
-From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  The function is
-analysed separately for each value of an argument that bounds its loops: a value with many iterations of one loop may have
-few iterations of another loop, so the maxima of two loops need not occur in the same call.
+From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  A function is analysed separately for each
+value of an argument that bounds the function's loops, because a value with many iterations of one loop may have few iterations of another
+loop.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -57,8 +57,7 @@ from pykernel.language.ir import (
 from pykernel.language.widths import Widths
 
 LANES = 2**21
-"""Each iteration gets its own element in the analysis if the product of the numbers of iterations of all nested loops
-is at most this number.
+"""Each iteration gets its own element in the analysis if nested loops have at most this many iterations in total.
 """
 UNKNOWN = 2**30
 """A number of iterations is treated as unknown if it is at least this large."""
@@ -211,8 +210,9 @@ def prove(
 class Turns:
     """The largest numbers of iterations of loops.  A loop is identified by the ``id`` of its node.
 
-    within: outer loop -> loop (an inner loop, or the outer loop itself) -> the loop's iterations in one complete run of
-    the outer loop, in each of several cases.  In each run, at least one case bounds the iterations of all loops.
+    within: outer loop -> loop (an inner loop, or the outer loop itself) -> the loop's largest numbers of iterations in
+    one complete run of the outer loop, one number for each of several cases.  For each run, there is at least one case
+    that bounds the iterations of all loops.
     in_all: root -> loop -> iterations in one call of the root.  Loops for which no bound was found are missing.
     """
 
@@ -225,7 +225,7 @@ def most_turns(
 ) -> Turns:
     """Return the largest numbers of iterations of the loops in one model's functions.
 
-    Declared ranges are assumed to hold; for integers, ``prove`` has proved them.
+    Declared ranges are assumed to hold.  Those of integers are proved by ``prove``.
     """
     prover = _Prover(functions, config, capacities, precision, refuses=False)
     in_all = {}
@@ -890,9 +890,7 @@ def _add(turned: dict[int, np.ndarray], more: Mapping[int, np.ndarray]) -> None:
 
 
 def _matters(node: Any) -> bool:
-    """Return whether the analysis needs a node in a loop's body for more than what the node writes: true for a loop, a
-    call or a return.
-    """
+    """Return whether the analysis must visit a node in a loop's body, because the node is a loop, a call or a return."""
     return isinstance(node, (For, Return)) or (isinstance(node, Call) and node.callee.intrinsic is None)
 
 

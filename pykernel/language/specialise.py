@@ -304,7 +304,7 @@ def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
 
 
 def _only_value(f: Function, once: bool) -> Expr | None:
-    """Return the expression of a function whose body is only one return or one call; None for other functions.
+    """Return the expression of a function whose body is only one return or one call, or None for other functions.
 
     The expression is a parameter, a constant, or a call whose arguments are parameters, constants or fields.  If the
     function is called once, the expression may also be a condition.
@@ -529,7 +529,7 @@ def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions
 def reached_from(
     functions: Functions, roots: list[str], change: Callable[[Function], Function] = lambda f: f
 ) -> Functions:
-    """Apply ``change`` to the roots and to the functions that they call after the change, and return only these
+    """Apply ``change`` to the roots, and to all functions that the changed functions call.  Return only these
     functions.
     """
     changed, todo = {}, list(roots)

@@ -82,8 +82,8 @@ def _fits(node: Expr, found: tuple[int, int]) -> bool:
 
 
 def _result(node: Choice | Binary, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int] | None:
-    """Return the range of an operation on two ranges, or of a choice between them; None for <<, whose operand is always
-    cast.
+    """Return the range of an operation on two ranges, or of a choice between them.  Returns None for <<, whose operand
+    is always cast.
     """
     match node:
         case Choice():

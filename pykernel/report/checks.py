@@ -1,4 +1,6 @@
-"""Documents of ``check`` and ``prove``: whether the C and the host compute the same, what calls cost, and what is proved about calls."""
+"""Documents of ``check`` and ``prove``: whether the C code and the host compute the same bytes, the cost of calls, and proofs
+about calls.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +170,7 @@ def _load_told(load: Mapping[str, Any]) -> str:
 def checked(
     name: str, report: Mapping[str, Any], rows: Rows, learns: bool, asked: Asked, model: Mapping[str, Any]
 ) -> Document:
-    """Say whether the C and the host compute the same bytes.
+    """Say whether the C code and the host compute the same bytes.
 
     rows: the builds that the user asked for.  The report also has builds for the spec's [target], after these rows.
     """
@@ -189,12 +191,12 @@ def checked(
         Section("Limits", [Sentence(text) for text in report["exceeded"]]),
         *inside(model, "both"),
     ]
-    said = said if equal else "the C computes OTHER BYTES than the PC"
+    said = said if equal else "the C code computes OTHER BYTES than the PC"
     return Document(f"check of {name}", "; ".join([said, *report["exceeded"]]), sections, report["ok"])
 
 
 def proved(report: Mapping[str, Any], said: str) -> Document:
-    """Show what is proved about a model's calls."""
+    """Show the results of the proof of a model's calls."""
     calls = [
         {
             "call": row["call"],

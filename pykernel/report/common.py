@@ -34,7 +34,7 @@ def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def in_words(value: Any) -> str:
-    """Return an argument's value as text; "" for None, false and empty text."""
+    """Return an argument's value as text. For None and False, the text is empty."""
     if value is None or value is False or value == "":
         return ""
     if isinstance(value, (list, tuple)):
@@ -74,7 +74,7 @@ def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int
 
 
 def number_or_dash(value: float | None) -> str:
-    """Format a number for a table, with its sign; a dash if the number is missing or not finite."""
+    """Format a number for a table, with its sign. A number that is missing or not finite becomes a dash."""
     if value is None or not math.isfinite(value):
         return "-"
     return f"-{number(-value)}" if value < 0 else number(value)
@@ -87,8 +87,8 @@ HASHES = {"configuration": "config_hash", "state": "state_hash", "": "hash_told"
 
 
 def inside(model: Mapping[str, Any], where: Literal["page", "both"] = "page") -> list[Section]:
-    """Show a model's bytes and hashes.  model: the result of ``gen.project.inside``.  where: "page" or "both", the
-    place where the bytes of the whole model are shown.
+    """Show a model's bytes and hashes.  model: the result of ``gen.project.inside``.  where: whether only the page
+    shows the bytes of the whole model ("page"), or also the terminal ("both").
     """
     sums = {
         "state (RAM)": "state_bytes",

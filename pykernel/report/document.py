@@ -35,8 +35,8 @@ class Facts:
 
 
 class Cell(str):
-    """A cell's text, which can be marked as good or bad news, or have a bar.  part: the bar's length as a fraction of
-    the longest bar.
+    """A cell's text. good: marks the text as good or bad news. part: adds a bar; its length is this fraction of the
+    longest bar.
     """
 
     good: bool | None
@@ -181,8 +181,8 @@ class Document:
 class Result:
     """What a workflow found.
 
-    report: plain values, as ``--json`` prints them.  page: the document for people; ``page.write("report.html")`` writes it as a file,
-    and a notebook shows it.
+    report: the values that ``--json`` prints. page: the document for people; ``page.write("report.html")`` writes it as
+    a file, and a notebook shows it.
     """
 
     if TYPE_CHECKING:

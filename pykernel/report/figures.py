@@ -61,8 +61,8 @@ def time_text(seconds: float) -> str:
 class Line:
     """Values at ascending positions; NaN is a gap.  kind: the line's style.
 
-    low: if it is given, each position stands for the rows up to the next position; ``y`` is the largest of their values
-    and ``low`` is the smallest, and both lines are drawn.
+    With ``low``, each position stands for the rows up to the next position. ``y`` is then the largest value of these
+    rows, ``low`` is the smallest, and both lines are drawn.
     """
 
     name: str
@@ -147,7 +147,7 @@ class Plot:
     marks: Mapping[str, float] = field(default_factory=dict)
     """Names of positions that are marked with a vertical line."""
     times: Callable[[], np.ndarray | None] = lambda: None
-    """Seconds since 1970 of each row, if they are known: the axis then shows times."""
+    """Returns the time of each row in seconds since 1970, or None. If the times are known, the horizontal axis shows times."""
 
     def html(self) -> Html:
         every = [*self.lines, *self.dots]
@@ -185,7 +185,9 @@ class Plot:
         )
 
     def _times(self, across: Axis) -> tuple[str, list[tuple[float, str]] | None]:
-        """Return the rows and times between which the script interpolates, and the axis's ticks; "" and None if no times are known."""
+        """Return the rows and times between which the script interpolates, and the axis's ticks. Without known times, the
+        result is "" and None.
+        """
         times = self.times()
         if times is None or across.high >= len(times) + 1:
             return "", None

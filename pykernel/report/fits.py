@@ -16,7 +16,9 @@ from pykernel.telling import counted, data_sentences, how_tested, number, rate, 
 def fitted(
     report: Mapping[str, Any], asked: Asked, read: Section, grid: tuple[Any, ...] | None, model: Mapping[str, Any]
 ) -> Document:
-    """Return the document about a trained machine.  grid: the arguments of ``figures.heat``; None without a grid of widths and ridges."""
+    """Return the document about a trained machine. grid: the arguments of ``figures.heat``, or None without a grid of widths
+    and ridges.
+    """
     classes, errors, how = report["classes"], report["errors"], how_tested(report)
     shown, measure = (rate, "errors") if classes else (number, "RMSE")
     rows = f"{report['rows']:,} {unit_of(report)}s, {len(report['inputs'])} inputs"

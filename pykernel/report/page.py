@@ -126,7 +126,9 @@ HINT = "Drag across a figure to zoom in; double-click to zoom out; move the poin
 
 
 def policy(*scripts: str, more: str = "") -> Html:
-    """Return an element for a page's head: the browser may load nothing and run only these scripts.  more: other sources of scripts."""
+    """Return the element of a page's head that lets a browser run only these scripts and load nothing else.  more: other
+    sources of scripts.
+    """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), more]).strip()
     content = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"

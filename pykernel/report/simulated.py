@@ -32,10 +32,10 @@ from pykernel.telling import (
 )
 
 PARTS = {"all": "", "second_half": ", 2nd half"}
-"""Part of the rows for which errors are shown -> suffix of the names of its columns."""
+"""Part of the rows for which errors are shown -> suffix of the columns' names."""
 CLASSES = 8
-"""Largest number of classes for which the terminal shows a confusion matrix.  For more classes, it lists this many of
-the most frequent mistakes.
+"""Largest number of classes for which the terminal shows a confusion matrix. For more classes, the terminal lists this
+number of the most frequent mistakes instead.
 """
 SUREST, LISTED = 12, 100
 """Largest number of alarms in the table of the surest alarms, and in the page's list of the first alarms."""
@@ -128,7 +128,7 @@ def _errors(
         Section("Intervals", [*plots["Intervals"], Sentence(_interval(report))], "both"),
         Section("Probabilities", [Sentence(_losses(report))], "both"),
         Section(
-            "Which class is taken for which",
+            "Confusion matrix",
             [Table(("label", *classes, "recall", "F1"), matrix)],
             "page" if many else "both",
         ),

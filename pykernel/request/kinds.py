@@ -11,7 +11,7 @@ from pykernel.errors import UserError, option
 
 File = str | Path
 Files = str | Path | Sequence[str | Path]
-"""A table of one device; or a folder, a glob or several tables, one for each device."""
+"""A table of one device, or the tables of many devices: a folder, a glob or several files."""
 Jobs = int | str | None
 """A number of processes."""
 Numbers = str | float | Sequence[float] | None

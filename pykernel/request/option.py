@@ -2,7 +2,7 @@
 
 The declaration contains the shell's option, Python's argument and its documentation, the check of the value, and the
 argument's former names.
-A *request* is a frozen dataclass whose fields are the arguments of a command.  Each is annotated with an ``Opt``.
+A *request* is a frozen dataclass whose fields are the arguments of a command.  Each field is annotated with an ``Opt``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Opt:
 
     text: the field's meaning, in a sentence.  value: the word for its value in ``--help``, such as "FILE".  key: the
     spec's section and key, if the shell takes the field as --set KEY=VALUE.  short: another name in the shell, such as
-    "-o".  without: what happens if the option is not given; None if the default shows it.  rare: ``--help`` lists only
-    the option's name.  needed: the shell requires the option.  was: the option's names in earlier versions or in other
-    commands.  more: a sentence about values that only Python accepts.  hint: what the user may have meant by an invalid
-    value.
-    least, most, above: limits of a number.  reads: how the shell reads a spec.  kind: the shell's type, if it does not follow from the field's type.
+    "-o".  without: what happens if the option is not given, or None if the default value shows this.  rare: ``--help`` lists only the
+    option's name.  needed: the shell requires the option.  was: the option's names in earlier versions or in other commands.  more: a
+    sentence about values that only Python accepts.  hint: what the user may have meant by an invalid value.
+    least, most, above: limits of a number.  reads: how the shell reads a spec.  kind: the value's type in the shell, if this type does not
+    follow from the field's type.
     """
 
     text: str
@@ -103,7 +103,8 @@ class Declared:
         return tuple(name for each in self.names for name in each.split("/"))
 
     def checked(self, value: Any, told: str | None = None) -> Any:
-        """Return the value, converted to the field's type.  Raises UserError if it is invalid.  told: the argument's name in the message."""
+        """Return the value, converted to the field's type.  Raises UserError if the value is invalid.  told: the
+        argument's name in the message."""
         if set(self.kinds) == {str, Path} and self.kind is Path and value is not None:
             return Path(value)
         if value is self.default or value is None or self.hint is Any or isinstance(self.opt, Py):
@@ -178,7 +179,7 @@ def documented(kind: Any) -> str:
         sentence = f"{each.opt.text}{without}{f'  {each.opt.more}' if each.opt.more else ''}"
         rows += [f"{each.name} : {types}{optional}", textwrap.indent(textwrap.fill(sentence, 120), "    ")]
     parameters = "\n".join(["Parameters\n----------", *rows])
-    raises = "Raises\n------\nUserError\n    An argument is invalid, or the data are.  The message is one sentence, and no file has been written."
+    raises = "Raises\n------\nUserError\n    An argument or the data are invalid.  The message is one sentence, and no file has been written."
     return "\n\n".join([*told, parameters, raises])
 
 
@@ -231,8 +232,8 @@ def schema(kind: Any) -> dict[str, Any]:
 
 
 def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
-    """Return a hint about an option that belongs to another command or to an earlier version: what replaces it here.  None if
-    this command has no replacement.
+    """Return a hint that names the replacement of an option of another command or of an earlier version, or None if this command has no
+    replacement.
 
     everywhere: the options of all commands.
     """

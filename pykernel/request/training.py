@@ -1,4 +1,4 @@
-"""Settings for training on a table: keys of ``--set``, arguments of ``pykernel.fit``, and the section ``[training]`` of the resulting spec."""
+"""Settings for training on a table: keys of ``--set``, arguments of ``pykernel.fit``, and the section ``[training]`` of a spec."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Training:
     normalise: Annotated[
         bool,
         Opt(
-            "Choose a basis by k(a, b) / sqrt(k(a, a) k(b, b)); only for polynomial and linear.",
+            "Select a basis with the kernel k(a, b) / sqrt(k(a, a) k(b, b)); only for polynomial and linear.",
             "BOOL",
             key="training.normalise",
         ),
@@ -45,7 +45,7 @@ class Training:
     method: Annotated[
         str | None,
         Opt(
-            "How vectors are chosen: efvs, sgma, … (docs/bases.md).",
+            "Method that selects the vectors: efvs, sgma, … (docs/bases.md).",
             "METHOD",
             key="training.method",
             without="auto",
@@ -73,7 +73,7 @@ class Training:
     cv: Annotated[
         str | int,
         Opt(
-            "What predicts each row: leave-one-out (deleted, or kept as in paper 004), or S folds.",
+            "Cross-validation: leave-one-out (deleted or, as in paper 004, kept) or S folds.",
             "deleted|kept|S",
             key="training.cv",
         ),
@@ -81,7 +81,7 @@ class Training:
     by: Annotated[
         str | None,
         Opt(
-            "What the chosen width and ridge minimise.",
+            "Criterion by which width and ridge are chosen.",
             "error|press",
             key="training.by",
             without="error of classes",
@@ -91,7 +91,7 @@ class Training:
     loss: Annotated[
         Literal["squared", "absolute"] | None,
         Opt(
-            "Error that trained vectors minimise if labels are numbers.",
+            "Training loss of trained vectors if labels are numbers.",
             "squared|absolute",
             key="training.loss",
             without="squared",
@@ -100,7 +100,7 @@ class Training:
     features: Annotated[
         int | None,
         Opt(
-            "Without a label: R features of a subspace (BKFE) instead of the coordinates.",
+            "Without a label: compute R features of a subspace (BKFE) instead of the coordinates.",
             "R",
             key="training.features",
             without="none",
@@ -120,12 +120,15 @@ class Training:
         Opt("efvs: number of rows on which the candidates are compared; 0: all.", "V", key="training.points", least=0),
     ] = 59
     tau: Annotated[
-        float, Opt("Stop choosing vectors when at most the fraction T is left out; 0: never.", "T", key="training.tau")
+        float,
+        Opt(
+            "Stop selecting vectors when the fraction that is left out is T or less; 0: never.", "T", key="training.tau"
+        ),
     ] = 0.0
     confidence: Annotated[
         float | None,
         Opt(
-            "Stop at training.tau only if at most T is left out with probability P.",
+            "Stop at training.tau only if the fraction that is left out is T or less with probability P.",
             "P",
             key="training.confidence",
             without="the estimate decides",

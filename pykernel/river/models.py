@@ -1,4 +1,5 @@
-"""Models that learn sample by sample, with River's interface: they take dictionaries, and generated C continues from their state.
+"""Models with River's interface that learn sample by sample.  Samples are dictionaries, and generated C code can
+continue learning from a model's state.
 
 Each model is the scikit-learn estimator for the same task, with River's methods added.  Parameters, attributes, messages and the
 device's model are the same as the estimator's.
@@ -31,8 +32,8 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """The calls of one thread.  Each thread has its own calls, because they hold a sample and its answer.  They are not copied or
-    pickled with the model.
+    """The bound calls of one thread.  Each thread has its own calls, because these hold a sample and the model's
+    answer.  The calls are not copied or pickled with the model.
     """
 
     bound: Bound | None = None
@@ -42,7 +43,8 @@ class Calls(threading.local):
 
 
 class Bound(Single):
-    """Calls for one sample, bound to a model's memory.  The calls hold the sample's values by name, and the answer to each question."""
+    """Calls for one sample, bound to a model's memory.  The object holds the names of the features, and the answer to
+    each question."""
 
     def __init__(self, model: HostModel, names: tuple[Any, ...]) -> None:
         super().__init__(model)
@@ -56,7 +58,7 @@ class Bound(Single):
 
 
 class Unsupported(UserError, NotImplementedError):
-    """The model cannot answer this question.  River requires a NotImplementedError."""
+    """The model cannot answer a question.  In this case, River requires a NotImplementedError."""
 
 
 class Model(Streaming):
@@ -119,7 +121,8 @@ class Model(Streaming):
         return calls
 
     def _require(self, x: Sample, names: tuple[Any, ...]) -> None:
-        """Raise UserError, with one sentence, if something is wrong with a sample.  names: the features that it must have."""
+        """Raise UserError, with one sentence, if something is wrong with a sample.  names: the features that the sample
+        must have."""
         where = self._where
         where.need(names, "the first sample has no features; it must have all features that later samples will have")
         fixed = "; the first sample fixed the features, which are the inputs of the C"
@@ -177,7 +180,7 @@ class Supervised(Model):
         x
             The features: numbers, under the names that the first sample had.
         y
-            The label, a number; for a classifier one of ``classes``.
+            The label: a number for a regressor, one of ``classes`` for a classifier.
 
         Raises
         ------
@@ -195,15 +198,16 @@ class Supervised(Model):
 
 
 class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: ignore[misc]
-    """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
+    """Kernel regression in fixed memory with River's interface, bit for bit as on a microcontroller.
 
-    The model is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters, it has the default rule: a sum of a few
-    sinusoids whose frequencies are learned, plus linear parts, on inputs in units of their running standard
-    deviations (docs/reference/rules.md). Raw data need no scaler. The C that ``pykernel.generate(model, out, name=…)`` writes continues
-    learning from this model's state, with the same bytes.
+    The model is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters, the model has the default
+    rule: a sum of a few sinusoids with learned frequencies, plus linear parts, of inputs in units of their running
+    standard deviations (docs/reference/rules.md). Raw data need no scaler. The C code that
+    ``pykernel.generate(model, out, name=…)`` writes continues to learn from this model's state, with the same bytes in
+    memory.
 
-    The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
-    a missing or an unexpected feature is refused.
+    The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C code. A later
+    sample with a missing or an unexpected feature is refused.
 
     Parameters
     ----------
@@ -221,8 +225,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
 
     Notes
     -----
-    An update costs O(n_max^2 + n_max inputs) operations, a prediction O(n_max inputs). Python adds about a
-    microsecond (docs/guide/river.md).
+    An update costs O(n_max^2 + n_max inputs) operations, a prediction O(n_max inputs). Python adds about a microsecond
+    to each call (docs/guide/river.md).
 
     Examples
     --------
@@ -251,8 +255,9 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
         Returns
         -------
         y
-            The number that the device computes: 0 before anything was learned; NaN, with a warning, for an input beyond
-            ``input_max_abs``. Or the interval, which covers all possible labels until 20 labels have been learned.
+            The number that the device computes. It is 0 before anything was learned, and NaN, with a warning, for an
+            input beyond ``input_max_abs``. With ``with_interval``, y is the interval, which covers all possible labels
+            until 20 labels have been learned.
 
         Raises
         ------
@@ -270,15 +275,16 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
 
 
 class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type: ignore[misc]
-    """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
+    """Kernel classification in fixed memory with River's interface, bit for bit as on a microcontroller.
 
-    The model is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters, it has the default rule: a linear part
-    and a few sinusoids whose frequencies are learned, on inputs in units of their running standard deviations, mixed with a
-    linear model (docs/reference/rules.md). The C that ``pykernel.generate(model, out, name=…)`` writes continues learning from this
-    model's state, with the same bytes.
+    The model is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters, the model has the default
+    rule: a linear part and a few sinusoids with learned frequencies, of inputs in units of their running standard
+    deviations, mixed with a linear model (docs/reference/rules.md). The C code that
+    ``pykernel.generate(model, out, name=…)`` writes continues to learn from this model's state, with the same bytes in
+    memory.
 
-    The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
-    a missing or an unexpected feature is refused, and so is a class that is not in ``classes``.
+    The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C code. A later
+    sample with a missing or an unexpected feature is refused, and so is a class that is not in ``classes``.
 
     Parameters
     ----------
@@ -297,8 +303,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 
     Notes
     -----
-    Without parameters, an update costs O(inputs^2) operations, a prediction O(inputs), for each class; with ``n_max``,
-    O(n_max^2 + n_max inputs) and O(n_max inputs).
+    For each class, an update costs O(inputs^2) operations and a prediction O(inputs) if no parameters are given. With
+    ``n_max``, an update costs O(n_max^2 + n_max inputs) operations and a prediction O(n_max inputs).
 
     Examples
     --------
@@ -335,7 +341,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         return np.fromiter(map(plain, self._given()["classes"]), object)
 
     def partial_fit(self, X: Any, y: Any) -> Any:  # type: ignore[override]
-        """Like the estimator's method, but ``classes`` is a parameter of the model, not of this method."""
+        """Learn rows, like the estimator's ``partial_fit``, but with ``classes`` as a parameter of the model, not of
+        this method."""
         return self._stream(X, y, afresh=not hasattr(self, "model_"))
 
     def predict_one(self, x: Sample) -> Any:
@@ -349,7 +356,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         Returns
         -------
         y
-            The predicted class; the first class before anything was learned.
+            The predicted class. Before anything was learned, it is the first class.
 
         Raises
         ------
@@ -394,14 +401,14 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 
 
 class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: ignore[misc]
-    """A monitor in fixed memory, in River's conventions, bit for bit as on a microcontroller.
+    """A monitor in fixed memory with River's interface, bit for bit as on a microcontroller.
 
-    The model is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: the monitor has a bank of
-    Gaussians, one for each regime of a machine, has a false-alarm rate of 1 %, and does not learn during an alarm
+    The model is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: the monitor has one
+    Gaussian for each regime of a machine and a false-alarm rate of 1 %, and does not learn during an alarm
     (docs/guide/monitor-settings.md).
 
-    The first sample, scored or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
-    a missing or an unexpected feature is refused; with ``missing="hold"`` a value may be NaN.
+    The first sample, scored or learned, fixes the features: their sorted names are the inputs of the C code. A later
+    sample with a missing or an unexpected feature is refused; with ``missing="hold"`` a value may be NaN.
 
     Parameters
     ----------
@@ -413,7 +420,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     alarm_ : bool
         Whether the model is in alarm after the last learned sample.
     blame_ : dict of feature to float
-        Each feature's share in the present alarm, or in the latest alarm if there is none now.
+        Each feature's share in the present alarm or, if there is no alarm now, in the latest alarm.
     level_, threshold_, since_, kind_, regimes_
         As in `pykernel.OnlineMonitor`.
     features_, spec_, model_, status_counts_
@@ -457,7 +464,8 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         self._taught(x, self._fill(x))
 
     def score_one(self, x: Sample) -> float:
-        """Return how novel a sample would be if it came next: higher is more anomalous.  O(components inputs^2).
+        """Return the novelty that a sample would have if it came next. Anomalous samples have high scores.
+        O(components inputs^2).
 
         Parameters
         ----------
@@ -468,7 +476,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         -------
         score
             The number that the device's ``NAME_novelty`` writes, from -64 to 64. It is about 0 for usual rows, and grows like
-            a logarithm for unusual rows. NaN, with a warning, for an input beyond ``input_max_abs``.
+            a logarithm for unusual rows. For an input beyond ``input_max_abs``, it is NaN, with a warning.
         """
         return float(self._asked(x, "novelty")[0])
 

@@ -51,20 +51,21 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
     """Return the rows of an array (l, D), a file, a folder of files, or a pyarrow Table.  A ``Rows`` object is returned
     unchanged.
 
-    columns: the columns to use, in this order, given by position, or for Parquet and Arrow also by name; by default all.
-    Numbers are converted to float64 when they are read; booleans become 0 and 1.
+    columns: positions of the columns to use, in this order; for Parquet and Arrow, also their names.  By default, all
+    columns are used.  Numbers are converted to float64 when they are read.  Booleans become 0 and 1.
 
-    The source decides where the data stays, and what random access costs:
+    Where the data stays, and the cost of random access, depend on the source:
 
     - an array (any real type): the data stays in memory, and is not copied.
-    - .npy, np.memmap: on disk.  ``take`` reads only the rows that it returns.  These are not read through a mapping, so
-      no page is counted as this process's memory.  A file in column-major order is mapped instead.
-    - Parquet (a file, or a folder's files in the order of their paths): on disk.  The smallest part that can be decoded
-      is a row group, so ``take`` decodes each row group that it needs.  The most recently used row groups are kept, up
-      to ``cache`` bytes.  A row group larger than ``cache`` is decoded again for each ``take``.  For many random draws, a
-      .npy file is faster (``save_rows``).
-    - Arrow IPC (.arrow, .feather, .ipc, uncompressed): mapped.  ``take`` reads the pages that hold its rows.  The
-      system counts these pages as this process's memory, and frees them when memory is needed.
+    - .npy, np.memmap: the data stays on disk.  ``take`` reads only the rows that it returns.  The file is read
+      without memory mapping, so the system does not count its pages as this process's memory.  A file in column-major
+      order is memory-mapped instead.
+    - Parquet (a file, or a folder's files in the order of their paths): the data stays on disk.  The smallest part
+      that can be decoded is a row group, so ``take`` decodes each row group that it needs.  The most recently used row
+      groups are kept, up to ``cache`` bytes.  A row group larger than ``cache`` is decoded again for each ``take``.
+      For many random draws, a .npy file is faster (``save_rows``).
+    - Arrow IPC (.arrow, .feather, .ipc, uncompressed): the file is memory-mapped.  ``take`` reads the pages that hold
+      its rows.  The system counts these pages as this process's memory, and frees them when memory is needed.
 
     Raises UserError if the source cannot be read, or does not hold numbers.
     """

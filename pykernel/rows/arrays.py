@@ -21,7 +21,7 @@ GAP_BYTES = 4096
 RUN_BYTES = 2**22
 """Maximum number of bytes of a file that are read in one call."""
 NPY_HEADER = 2**16
-"""Maximum number of bytes before the numbers of an .npy file.  NumPy refuses headers of more than 10,000 bytes."""
+"""Maximum number of bytes that are read as the header of an .npy file.  NumPy refuses headers of more than 10,000 bytes."""
 SAVED_ROWS = 2**16
 """Number of rows that are written at a time."""
 CACHE_BYTES = 2**28
@@ -303,8 +303,8 @@ def finite(
 ) -> np.ndarray:
     """Return x unchanged.  Raises UserError with the row's number, counted from 0, if x holds a NaN or an infinity.
 
-    where: the rows' positions, or the position of the first row.  tell: returns words for a wrong cell, given its row and
-    column; the default gives the column's position and the value.
+    where: the rows' positions, or the position of the first row.  tell: a function that describes a wrong cell, given
+    the cell's row and column.  By default, the description is the column's position and the value.
     """
     # a finite sum means that all numbers are finite; otherwise check each number, because a sum can also overflow
     with np.errstate(over="ignore", invalid="ignore"):
@@ -321,7 +321,7 @@ def finite(
 
 def need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
     if len(shape) != 2:
-        raise UserError(f"{name}: has {len(shape)} dimensions; give an array of two, (rows, {'…'})")
+        raise UserError(f"{name}: has {len(shape)} dimensions; give an array of two dimensions, (rows, {'…'})")
     if kind.kind not in "fiub":
         raise UserError(f"{name}: holds {kind}; give real numbers, such as float32")
     if shape[0] < 0 or not shape[1] * kind.itemsize < 2**31:
@@ -361,7 +361,7 @@ def checked_positions(indices: Any, count: int) -> np.ndarray:
 
 
 def parts(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield where each block begins and ends."""
+    """Yield the first row of each block, and the row after the block's last row."""
     if size < 1:
         raise UserError(f"blocks of {size} rows were requested; a block must have 1 row or more")
     for start in range(0, count, size):

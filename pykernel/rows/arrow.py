@@ -70,7 +70,7 @@ class _Parts(ABC):
                     yield start, finite(block, start, self.name, self._tell)
 
     def _owner(self, rows: Any) -> Any:
-        """Return the part of a row, or of each row."""
+        """Return the index of the part that holds a row; for an array of rows, an array of indices."""
         return np.searchsorted(self.starts, rows, "right") - 1
 
     def _tell(self, row: int, j: int) -> str:
@@ -378,7 +378,7 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
         kind = schema.field(at).type
         if not _is_number(kind):
             raise UserError(
-                f"{name}: column {column!r} holds {kind}, not numbers; choose other columns, or convert it first"
+                f"{name}: column {column!r} holds {kind}, not numbers; choose other columns, or convert this column first"
             )
         narrow &= kind in (pyarrow.float32(), pyarrow.float16(), pyarrow.bool_()) or (
             pyarrow.types.is_integer(kind) and kind.bit_width <= 16
@@ -387,6 +387,6 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
 
 
 def _numbers(column: Any) -> np.ndarray:
-    """Return a column's values; null becomes NaN, but None in a column of booleans."""
+    """Return a column's values.  A null becomes NaN, or None in a column of booleans."""
     found: np.ndarray = column.to_numpy(zero_copy_only=False)
     return found

@@ -53,7 +53,7 @@ outliers must be either at most the fraction SPIKES of the cells or a single rep
 numbers."""
 COARSE = 1e-3
 TRACKED = 64
-"""How many of the smallest distinct numbers, and how many of the largest, are counted."""
+"""``Ends`` counts the occurrences of this many of the smallest distinct numbers, and of as many of the largest."""
 
 
 class Ends:
@@ -169,7 +169,7 @@ class Column:
         self.codes = frozenset[
             float
         ]()  # sentinels of other columns, which count in this column even if they occur once
-        self.then = "read"  # what is done with sentinels, a key of ``telling.SENTINEL``
+        self.then = "read"  # how sentinels are treated, a key of ``telling.SENTINEL``
 
     @property
     def holds_numbers(self) -> bool:
@@ -268,7 +268,7 @@ class Column:
         ]
 
     def count_other(self, cell: str, line: int) -> None:
-        """Count a cell that holds no number, or in a column of classes no class."""
+        """Count a cell that does not hold a number or, in a column of classes, does not hold a class."""
         self.others += 1
         self.first = self.first or (cell, line)
 
@@ -321,12 +321,12 @@ def other_notation(cell: str) -> str:
     if "," in cell and is_number(cell.replace(",", ".")):
         return "write a point before the decimals, or separate the cells by semicolons or tabs"
     if ("," in cell or "'" in cell) and is_number(re.sub("[.,']", "", cell)):
-        return "write the number without a separator of thousands"
+        return "write the number without a thousands separator"
     return "write the number without its unit" if UNIT.fullmatch(cell) else ""
 
 
 def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
-    """Tell every column (``Column.codes``) which numbers stand for a missing value in any column of the table, or are in ``known``."""
+    """Set the ``codes`` of every column to the numbers that stand for a missing value in any column of the table, or are in ``known``."""
     every = list(columns)
     repeated = (value for column in every for value, (count, _) in column.apart().items() if count > 1)
     codes = frozenset([*known, *(value for column in every for value in column.far()), *repeated])

@@ -40,8 +40,8 @@ class Device:
 
 @dataclass(frozen=True)
 class Recordings:
-    """Many devices.  source: where they were found, for messages.  columns: the columns of all files, in the order of the
-    first file.
+    """Many devices.  source: the folder, files or glob from which the devices were read, for messages.  columns: the
+    columns of all files, in the order of the first file.
     """
 
     source: str
@@ -86,7 +86,8 @@ def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
 
 
 def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
-    """For many recordings, return words for where they are, the folder to which their names are relative, and their paths.
+    """For many recordings, return their source for messages, the folder to which their names are relative, and their
+    paths.
 
     Return None for one table.
     """

@@ -177,7 +177,7 @@ class _TextTable:
             called = {".": "point", ",": "comma"}[self.mark]
             raise UserError(
                 f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(cell)}, but numbers before it have a "
-                f"decimal {called}; write all numbers with the same decimal mark, and without a separator of thousands"
+                f"decimal {called}; write all numbers with the same decimal mark, and without thousands separators"
             )
         return cell.replace(",", ".")
 
@@ -198,7 +198,7 @@ def _head(file: BinaryIO, name: str) -> bytes:
 
 
 def arrow_module(name: str) -> Any:
-    """Return the module that reads Parquet and Arrow.  Raises MissingExtra.  name: the file's name, or words for the file."""
+    """Return the module that reads Parquet and Arrow.  Raises MissingExtra.  name: the file's name, or a phrase for the file."""
     try:
         from pykernel.rows import arrow
     except ImportError:

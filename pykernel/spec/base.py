@@ -38,7 +38,7 @@ class Refusal(ValueError):
 
 
 class NotComputed(Exception):
-    """The numbers of a spec are allowed individually, but no model can be computed from all of them together."""
+    """Each number of a spec is allowed by itself, but no model can be computed from their combination."""
 
     def __init__(
         self, sentence: str = "no model can be computed, because some numbers of the spec are too large or too small"
@@ -51,10 +51,10 @@ Names = Mapping[str, Sequence[str | None]]
 
 
 def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
-    """Return the first number in ``values`` that a type cannot hold, with words for the type's limit, or None if there
-    is no such number.
+    """Return the first number in ``values`` that a type cannot hold, and a phrase that states the type's limit, or None
+    if there is no such number.
 
-    In a table, a small number may be rounded to 0; a single number may not.
+    A number in a table may underflow to 0.  A single number must not.
     """
     if isinstance(values, tuple) and values:
         if isinstance(values[0], str):
@@ -70,10 +70,10 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
 
 
 def require_order(known: Names, given: Names, where: str, whose: str) -> None:
-    """Refuse names that have moved to another position; new names are allowed, because columns may be renamed.
+    """Refuse known names at other positions.  New names are allowed, because columns may be renamed.
 
-    where: words for the owner of the known names.  whose: words for the owner of the given names.  Raises
-    UserError, whose message shows both orders.
+    where: the owner of the known names, for the message.  whose: the owner of the given names, for the message.  Raises
+    UserError with a message that shows both orders.
     """
     for what, names in known.items():
         for at, (name, other) in enumerate(zip(names, given.get(what, ()), strict=False)):
@@ -86,7 +86,7 @@ def require_order(known: Names, given: Names, where: str, whose: str) -> None:
 
 
 class Spec(Keys):
-    """The complete description of a model.  Read one with ``load_spec``; the fields are those of the TOML file."""
+    """The complete description of a model.  Its fields are the keys and sections of the TOML file, which ``load_spec`` reads."""
 
     _custom: Kernel | None = PrivateAttr(None)
     _chosen: Chosen = PrivateAttr(Chosen())
@@ -146,7 +146,7 @@ class Spec(Keys):
         if len(self.formulas) < len(self.input.formulas or ()):
             refuse(
                 "[input] formulas",
-                'must each define a different input, as in "NAME = 2 * pressure", where NAME is one of columns',
+                'must each define a different input, as in "NAME = 2 * pressure", where NAME is one of the names in columns',
             )
         if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
             refuse(
@@ -156,7 +156,7 @@ class Spec(Keys):
         missing.validate(self, refuse)
 
     def check_size(self, refuse: Refuse) -> None:
-        """Refuse a model that takes too many bytes.  The message names the key that probably makes it large."""
+        """Refuse a model that takes too many bytes.  The message names the key that is probably too large."""
         if (taken := self.numbers * self.real.alignment) <= STATE_LIMIT:
             return
         where, value = "[input] dim", self.dim
@@ -168,15 +168,13 @@ class Spec(Keys):
 
     @property
     def _held(self) -> np.finfo:
-        """The type that must be able to hold the spec's numbers.  For integer models it is float32, because their
-        inputs and labels are given as floats.
+        """The type that must be able to hold the spec's numbers.  For integer models, this type is float32, because
+        their inputs and labels are given as floats.
         """
         return np.finfo(np.float32 if self.real.is_int16 else self.real.dtype)
 
     def _check_written(self, refuse: Refuse) -> None:
-        """Refuse a number that the precision cannot hold: it would overflow, become 0, or be rounded to a limit that it
-        must not reach.
-        """
+        """Refuse numbers that would overflow, become 0, or be rounded to an excluded limit in the model's precision."""
         rounded = self._held.dtype.type
         for section, key, field, value in self.given_keys():
             if not isinstance(value, (float, tuple)):
@@ -224,7 +222,10 @@ class Spec(Keys):
                 f"is {label.outputs}, but columns holds {len(label.columns)} names; leave outputs out",
             )
         if label.column is not None and (label.outputs or 1) > 1:
-            refuse("[label] outputs", f"is {label.outputs}, but column names one label; give columns instead")
+            refuse(
+                "[label] outputs",
+                f"is {label.outputs}, but column gives the name of a single label; give columns instead",
+            )
         if label.classes is not None and set(given) - {"column"}:
             refuse("[label]", f"has both classes and {given[-1]}; a classifier has a single label, the class")
         if self.forecasts:
@@ -242,7 +243,7 @@ class Spec(Keys):
             refuse("[input] max_abs", f"holds {len(limits)} numbers; it must hold {self.dim}, one for each input")
         bounds = [bound for bound in (label.low, label.high) if bound is not None]
         if bounds and label.classes is not None:
-            refuse("[label]", "has both classes and low or high; a class has no bounds")
+            refuse("[label]", "has classes, and also low or high; a class has no bounds: leave low and high out")
         for name in ("low", "high"):
             if (bound := getattr(label, name)) is not None and not self.within_limit(bound):
                 refuse(f"[label] {name}", f"is {bound:g}; it must be within max_abs, {self.label_limit_told}")
@@ -272,7 +273,7 @@ class Spec(Keys):
 
     @property
     def inner(self) -> Spec:
-        """The model inside a signal stage.  The inputs of this model are the features."""
+        """The spec of the model behind the signal stage, whose inputs are the features; ``self`` if there is no signal stage."""
         if self.signal is None:
             return self
         # formulas describe channels, which the inner model does not have
@@ -292,7 +293,7 @@ class Spec(Keys):
         return self._around(self._inner_program)
 
     def _around(self, program: Program) -> Program:
-        """The program, inside the signal stage if the spec has one."""
+        """Return ``program``, wrapped in a signal stage if the spec has [signal]."""
         return program if self.signal is None else with_signal(program, self.forecasts)
 
     @property
@@ -316,7 +317,7 @@ class Spec(Keys):
 
     @property
     def default(self) -> dict[str, Any] | None:
-        """How the spec got its rule (see ``defaults.chosen``), or None if the spec names a rule."""
+        """The report of ``defaults.chosen`` on the default rule, or None if the spec names a rule."""
         return self._chosen.report
 
     @property
@@ -344,14 +345,14 @@ class Spec(Keys):
         return f"{self.label.max_abs:g}{f', measured from {self.label_offset:.9g}' if self.label_offset else ''}"
 
     def within_limit(self, y: Any) -> Any:
-        """Whether the model accepts each label.  The labels must be numbers."""
+        """Return, for each label, whether the label is within its limit.  The labels must be numbers."""
         return np.abs(y - self.label_offset) <= self.label.max_abs
 
-    # ---- inputs, labels and answers, in their units and as the C code takes and returns them
+    # ---- inputs, labels and outputs, in the user's units and in the types of the C code
 
     @property
     def number(self) -> np.dtype:
-        """The NumPy type of inputs and answers in the user's units: the C type, or float64 for integer models."""
+        """The NumPy type of inputs and outputs in the user's units: the C type, or float64 for integer models."""
         return np.dtype(np.float64) if self.real.is_int16 else self.real.dtype
 
     @property
@@ -374,12 +375,12 @@ class Spec(Keys):
 
     def raw_inputs(self, x: Any) -> np.ndarray:
         """Inputs, (samples, DIM), in the type that the C code takes."""
-        # a number too large for the precision becomes infinite, and its limit refuses it
+        # a number too large for the precision becomes infinite, and is then refused, because it exceeds its limit
         with np.errstate(over="ignore"):
             return np.array(x, self.real.dtype, order="C", ndmin=2)
 
     def as_seen(self, x: np.ndarray) -> np.ndarray:
-        """Inputs as the device sees them, in the user's units."""
+        """Return the inputs after their conversion to the device's type, in the user's units."""
         return x
 
     def raw_labels(self, y: Any) -> np.ndarray:
@@ -388,7 +389,7 @@ class Spec(Keys):
             return np.array(y, self.program.label_dtype(self.real), order="C")
 
     def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
-        """Convert a question's answers from the C code's numbers to the units of the labels."""
+        """Convert the values that NAME_<question> writes to the units of the labels."""
         return answers
 
     @property
@@ -398,20 +399,20 @@ class Spec(Keys):
 
     @property
     def _unread(self) -> tuple[str, ...]:
-        """Large fields of the memory that the C code leaves out, because it never reads them."""
+        """Large memory fields that the C code omits because it never reads them."""
         return ()
 
     @property
     def numbers(self) -> int:
-        """Approximately how many numbers the memory and the tables hold together."""
+        """The approximate count of numbers in the memory and in the tables."""
         program, capacities = self._around(self._family_program), self.capacities
         tables = (kind.shape(capacities) for kind in program.parameters.values() if isinstance(kind, Array))
         memory = layout(program.structs, self.real, capacities, self._unread).nbytes // self.real.alignment
         return memory + sum(math.prod(shape) for shape in tables)
 
     def rehearsed(self, most: int, budget: int = 0) -> int:
-        """Return how many samples the self-test learns: at most ``most``, and fewer if they would touch too
-        many numbers (``affordable``).
+        """Return the number of samples that the self-test learns: ``most``, or fewer if ``most`` samples would touch
+        too many numbers (see ``affordable``).
         """
         return affordable(most, lambda m: filling(m, budget) * self.numbers)
 
@@ -430,7 +431,7 @@ class Spec(Keys):
 
     @property
     def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """The physical value that a stored number 1 stands for: for each measure, and for each feature of the signal stage."""
+        """The physical values of a stored number 1: one array for the measures of the signal stage, and one for its features."""
         return np.ones(1), np.ones(1)
 
     @functools.cached_property

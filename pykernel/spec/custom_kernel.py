@@ -30,7 +30,7 @@ READS = ("gamma", "coef0", "degree")
 """The fields of the config q that a custom kernel may use."""
 SIZE_LIMIT = 2**20
 POINTS = 48
-"""Rows of the sample on which symmetry, bounds and eigenvalues are checked: O(POINTS^2 D + POINTS^3)."""
+"""Number of rows in the sample on which symmetry, bounds and eigenvalues are checked.  The checks cost O(POINTS^2 D + POINTS^3)."""
 NEGATIVE = 1e-6
 """How far an eigenvalue may be below zero, as a fraction of the largest eigenvalue.  This tolerance allows for rounding
 errors in the user's formula.
@@ -40,18 +40,19 @@ errors in the user's formula.
 def load(
     folder: Path, source: str, name: str, announce: Callable[[str], None] | None = None, where: str = "spec"
 ) -> Kernel:
-    """The kernel ``name`` of the file ``folder / source``.  The file is EXECUTED, once for each version of its content.
+    """Return the kernel ``name`` of the file ``folder / source``.  The file is EXECUTED, once for each version of its
+    content.
 
-    announce: called with the file's path before the file is executed.  Raises UserError, one sentence that begins with
-    ``where`` or with the file, if there is no such file or kernel, if the file raises an exception, or if a model
-    cannot use the kernel.
+    announce: called with the file's path before the file is executed.  Raises UserError if there is no such file or
+    kernel, if the file raises an exception, or if a model cannot use the kernel.  The message is one sentence that
+    begins with ``where`` or with the file's path.
     """
     path = folder / source
     try:
         whole = path.resolve(strict=True)
         if not whole.is_relative_to(folder.resolve()):
             raise UserError(
-                f"{where}: [kernel] source {source} leads out of the spec's folder; copy the file into that folder"
+                f"{where}: [kernel] source {source} is outside the spec's folder; copy the file into that folder"
             )
         content = read_plain(whole, SIZE_LIMIT)
     except FileNotFoundError:
@@ -126,7 +127,7 @@ def _line(message: Any) -> str:
     return text if len(text) <= 160 else text[:157] + "..."
 
 
-# ----------------------------------------------------------------------------------------- what a kernel may do
+# ----------------------------------------------------------------------------------------- checks of the source
 
 
 @functools.cache
@@ -170,13 +171,14 @@ def judge_source(kernel: Kernel) -> None:
                 )
 
 
-# ----------------------------------------------------------------------------------------- what a kernel computes
+# ----------------------------------------------------------------------------------------- checks of the values
 
 
 def custom_gram(
     kernel: Kernel, config: Any, precision: Precision, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values of a user's kernel: k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1).
+    """Return two arrays of values of a user's kernel: k(a_i, b_j) with the shape (len(a), len(b)), and k(a_i, a_i) with
+    the shape (len(a), 1).
 
     config: KernelConfig in this precision; a, b: (rows, DIM), in the same precision.  The kernel is called O(len(a) len(b))
     times.  Raises DialectError for a kernel that the dialect does not allow.
@@ -194,8 +196,8 @@ def custom_gram(
 def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.ndarray) -> None:
     """Refuse a function that is not a positive semidefinite kernel on a seeded sample.
 
-    On the sample, the function's values must be symmetric, finite, within the declared bound, and without negative
-    eigenvalues.  This is a test on a sample, not a proof.
+    On the sample, the function must be symmetric, finite and within the declared bound, and its Gram matrix must have
+    no negative eigenvalues.  This is a test on a sample, not a proof.
 
     config: KernelConfig in this precision; reach: the largest magnitude of each scaled input, (DIM,).  Raises UserError.
     """
@@ -250,7 +252,9 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
 
 
 def sample(reach: np.ndarray) -> np.ndarray:
-    """Inputs of all sizes within their bounds, (POINTS, DIM): near the origin, in clusters, at the limits, zero."""
+    """Return inputs within their bounds, (POINTS, DIM): points near the origin, close neighbours of these points,
+    points of many magnitudes, points at the limits, and the zero vector.
+    """
     rng, dim = np.random.default_rng(20260), len(reach)
     unit = np.minimum(reach, 1.0)
     third = POINTS // 3

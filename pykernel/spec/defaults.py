@@ -1,10 +1,10 @@
 """Defaults for a spec that names no rule.  benchmarks/host/first_results.py measures these defaults on many raw
 streams.
 
-If the spec names a rule, the rule learns as in its paper, and nothing is added.  If the spec names no rule, it gets a
-row of recipes.toml: a model that learns well from raw data, with inputs in running standard deviations, a kernel whose width is the
-typical length of a sample, and, for labels that are numbers, the stages of ``algorithms/stages.py``.  Keys that the spec gives are not
-changed.
+If the spec names a rule, no defaults are added: the rule learns as in its paper.  If the spec names no rule, it gets
+the sections of a row of recipes.toml, whose model learns well from raw data.  This model standardises its inputs with
+running statistics.  The width of its kernel is the typical norm of a standardised sample.  For labels that are numbers,
+it has the stages of ``algorithms/stages.py``.  Keys that the spec gives are not changed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ Content = Mapping[str, Any]
 Sections = dict[str, dict[str, Any]]
 FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8, "spectrum-softmax": 16}
 BLOCK = 4
-"""Defaults for the rules of sparse spectra: the number of features of each rule, and the largest block.  The default block is
-the largest divisor of the number of features that is at most BLOCK."""
+"""Defaults for the rules with a sparse spectrum: the number of features of each rule, and the largest block.  The
+default block is the largest divisor of the number of features that is at most BLOCK."""
 RANGE = 3.0
 """For integer models, the range of an input is assumed to extend this number of standard deviations on each side of the
 center."""
 DEFAULT_BUDGET = 32
 
 
-# ------------------------------------------------------------------------------------------------- what a recipe costs
+# ------------------------------------------------------------------------------------------------- the cost of a recipe
 
 
 class Size(NamedTuple):
-    """What determines a model's cost: inputs, functions, vectors, bytes per number, and whether an FPU is missing."""
+    """The quantities that determine a model's cost: numbers of inputs, functions and vectors, bytes per number, and
+    cost of software floats.
+    """
 
     d: int
     o: int = 1
@@ -44,8 +46,8 @@ class Size(NamedTuple):
 
 
 OWN_FLOATS = {"cortex-m0plus": 0.5, "cortex-m3": 0.4}
-"""CPU for which the C contains its own float32 arithmetic (runtime_c/float_arm.S) -> the time of an operation, relative to GCC's library on
-a Cortex-M0+."""
+"""CPU for which the generated code has its own float32 arithmetic (runtime_c/float_arm.S) -> the time of an operation,
+relative to GCC's library on a Cortex-M0+."""
 Cost = tuple[int, int]
 """Bytes of RAM, including the stages, and an estimate of the instructions of the most expensive update.  The estimate is within 25 % of the
 instructions measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv)."""
@@ -107,7 +109,7 @@ def bank_cost(at: Size, sections: Sections) -> Cost:
 
 
 def width(dim: int) -> float:
-    """Return sigma for inputs in standard deviations: the typical length of a sample, sqrt(D), and a smaller sigma if D < 6."""
+    """Return the default sigma for standardised inputs: the typical norm of a sample, sqrt(D), reduced by a factor if D < 6."""
     return float(f"{min(1.0, 0.4 + 0.1 * dim) * math.sqrt(dim):.4g}")
 
 
@@ -162,7 +164,7 @@ class Recipe:
         return float(f"{self.width * width(dim) + self.length * math.sqrt(dim):.4g}")
 
     def fits(self, content: Content) -> bool:
-        """Whether the recipe is within the spec's limits."""
+        """Return whether the cost of the recipe is within the spec's limits."""
         target, (taken, steps) = _section(content, "target"), self.costs(size_of(content))
         limits = {key: target[key] for key in ("ram", "instructions") if isinstance(target.get(key), int)}
         most = limits.get("ram", math.inf) if limits else self.unlimited
@@ -188,23 +190,23 @@ WATCHED, CLASSES = (Lack("novelty"),), _lacks("label", "classes")
 OTHER_KERNEL = Lack("kernel", "function", "gaussian")
 COSTS = {"waves": waves_cost, "whole": whole_cost, "vectors": vectors_cost, "bank": bank_cost}
 RECIPES = tuple(_read())
-"""Groups of recipes.  The recipes of a group do not support the same sections and keys (``Recipe.lacks``)."""
+"""Groups of recipes.  All recipes of a group have the same ``lacks``."""
 
 
 def groups(task: str, int16: bool) -> list[list[Recipe]]:
-    """A task's groups of recipes."""
+    """Return the groups of recipes for a task."""
     return [rows for rows in RECIPES if (rows[0].task, rows[0].int16) == (task, int16)]
 
 
 STAGED = groups("number", False)[-1][0].sections
-"""The stages around a rule that learns numbers from raw data."""
+"""The default sections, with their stages, for a rule that learns numbers from raw data."""
 INPUT_LIMIT = float(STAGED["input"]["max_abs"])
 """Default limit of raw inputs.  The limit can be this large because the model computes with standardised inputs."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """How a spec without a rule got its rule.  ``report`` is None if the spec names a rule.  Comparisons of specs ignore ``report``."""
+    """The report of ``chosen`` on a spec's default rule; None if the spec names a rule.  Comparisons of specs ignore the report."""
 
     report: dict[str, Any] | None = field(default=None, compare=False)
 
@@ -242,11 +244,11 @@ def _made(recipe: Recipe, content: Content) -> Sections:
 
 
 def chosen(content: Content) -> dict[str, Any]:
-    """How a spec that names no rule gets its rule.
+    """Report which default rule a spec without a rule gets, and why.
 
-    The result has these entries.  rule, stages: what the spec gets.  because: the keys or the limit that decided the recipe.  otherwise:
-    what the spec would get without them.  sentence: a sentence that
-    says all of this.
+    The result has these entries.  rule, stages: the default rule and its stages.  because: the keys or the limit that
+    determined the rule.  otherwise: the rule that the spec would get without these keys and limits.  sentence: a
+    sentence with all of these entries.
     """
     found, full, plain, because = recipe_of(content), completed(content), content, list[str]()
     first = groups(found.task, found.int16)[0]
@@ -273,7 +275,7 @@ def chosen(content: Content) -> dict[str, Any]:
 
 
 def _told(sections: Content) -> str:
-    """Words for the rule and for the sizes in which recipes with this rule differ."""
+    """Return the name of the rule, followed by the sizes in which recipes with this rule differ."""
     learning = sections["learning"]
     sizes = [f"{key} = {learning[key]}" for key in ("features", "block", "components") if key in learning]
     return ", ".join([str(learning["rule"]), *sizes])
@@ -312,7 +314,7 @@ def scales_by_range(content: Content) -> bool:
 
 
 def _outputs(content: Content) -> int:
-    """How many functions the model has."""
+    """Return the number of functions that the model learns."""
     label = _section(content, "label")
     names = [len(given) for key in ("columns", "classes") if isinstance(given := label.get(key), (list, tuple))]
     given = [*names, label.get("outputs")][0]

@@ -1,4 +1,4 @@
-"""The linear expert next to a model: its section of a spec."""
+"""The section [mixture] of a spec, which adds a linear expert to a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pykernel.spec.sections import Counts, Section
 
 
 class Mixture(Section):
-    """A linear expert next to the model.  The answer, or each class probability, is a mean of the model's value and the expert's, weighted by their recent accuracy."""
+    """A linear expert next to the model.
+
+    The prediction, or each class probability, is a mean of the values of model and expert, weighted by recent accuracy.
+    """
 
     blocks: bool = Field(
         False,
@@ -21,7 +24,7 @@ class Mixture(Section):
             0,
             ge=0,
             le=1024,
-            description="number of latest labels that are kept; the linear expert then has the latest known label as an additional input. Give 1 if labels come at once, d + 1 if they come d rows late; 0: no such input",
+            description="number of latest labels that are kept; the linear expert then has the latest known label as an additional input. Give 1 if labels come at once, or d + 1 if they come d rows late. With 0, the expert has no such input",
         )
     )
     forgetting: float = Field(
@@ -33,7 +36,7 @@ class Mixture(Section):
 
 
 def extents(mixture: Mixture | None, dim: int, outputs: int) -> dict[str, int]:
-    """Return the sizes of the linear expert's memory.  They are 0 without an expert."""
+    """Return the sizes of the linear expert's memory.  All sizes are 0 if the model has no expert."""
     if mixture is None:
         return {"EXPERT": 0, "LAST": 0}
     return {"EXPERT": dim + 1 + (outputs if mixture.last else 0), "LAST": mixture.last}

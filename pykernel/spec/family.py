@@ -8,11 +8,11 @@ from typing import Any, NoReturn, Protocol
 from pykernel.dialect.program import LabelKind, Program
 
 STATE_LIMIT = 64 * 2**20
-"""Maximum size of a model in bytes.  No microcontroller has more memory, and a typing error must not fill a PC's memory."""
+"""Maximum size of a model in bytes.  Microcontrollers have less memory, and the limit keeps a typing error from filling a PC's memory."""
 
 REHEARSAL_LIMIT = 2**27
-"""Approximate limit of how many numbers a self-test touches.  A self-test at this limit takes seconds on a PC, and less than a minute on a
-board at 100 MHz."""
+"""Approximate limit on the count of numbers that a self-test touches.  A self-test at this limit takes seconds on a PC,
+and less than a minute on a board at 100 MHz."""
 
 Refuse = Callable[[str, str], NoReturn]
 """A function (where, sentence): where is a place such as "[learning] eta"; the sentence says what is wrong and what
@@ -40,7 +40,7 @@ class Family(Protocol):
 
 
 class Models:
-    """Base of families that each have their own class of specs.  The class refers to the family as ``Spec.models``."""
+    """Base class of families with a separate subclass of ``Spec``, which refers to its family as ``models``."""
 
     spec: type[Any]
     online = False
@@ -53,7 +53,8 @@ def affordable(most: int, touched: Callable[[int], float]) -> int:
     """Return the number of samples in the self-test: ``most``, or fewer if ``most`` samples would touch too many
     numbers.
 
-    touched: returns approximately how many numbers m samples touch.  This number must increase with m.
+    touched: a function that returns, for m samples, the approximate count of numbers that they touch.  The count must
+    increase with m.
     """
     if touched(most) <= REHEARSAL_LIMIT:
         return most

@@ -1,4 +1,4 @@
-"""The section of a spec for intervals around a model's answers, and the parameters of the interval kernels."""
+"""The section of a spec for intervals around a model's predictions, and the parameters of the interval kernels."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pydantic import Field
 from pykernel.spec.sections import Section
 
 PACE = 0.2
-"""Step size with which the interval's width adapts, tuned in docs/records.md, intervals."""
+"""Step size for the adaptation of the interval's width; docs/records.md describes the tuning (record "intervals")."""
 
 
 class IntervalSection(Section):
-    """An interval around each answer that covers a given part of the labels."""
+    """An interval around each prediction.  A given fraction of the labels lies within the intervals."""
 
     level: float = Field(0.9, ge=0.5, le=0.99, description="fraction of the labels that the interval covers")
 
 
 def parameters(spec: Any) -> dict[str, Any]:
-    """Return the values of IntervalConfig, for a rule that compares each label with its own earlier answer."""
+    """Return the values of IntervalConfig, for a rule that compares each label with its own earlier prediction."""
     section = getattr(spec, "interval", None)
     level = section.level if section is not None else 0.5
     return {

@@ -34,21 +34,21 @@ UNIT = tuple(name for name, rule in KERNEL_RULES.items() if rule.unit)
 
 
 def largest(precision: str) -> float:
-    """Return the limit of intermediate results, several decades below overflow."""
+    """Return the limit of intermediate results, which is several orders of magnitude below overflow."""
     return 1e300 if precision == "float64" else 1e35
 
 
 def validate(spec: Spec, refuse: Refuse) -> None:
-    """Refuse kernels that cannot be computed or have missing or superfluous keys, and scalings of the wrong length."""
+    """Refuse kernels with missing, superfluous or out-of-range keys, and scalings of the wrong length."""
     validate_function(spec, refuse)
     validate_scaling(spec, refuse)
 
 
 def validate_function(spec: Spec, refuse: Refuse) -> None:
-    """Refuse kernels that cannot be computed or have missing or superfluous keys."""
+    """Refuse kernels with missing, superfluous or out-of-range keys."""
     rule, kernel = spec.learning.rule, spec.kernel
     if kernel is None:
-        refuse("[kernel]", f'is missing; {rule} needs one, such as function = "gaussian" with sigma')
+        refuse("[kernel]", f'is missing; {rule} needs a kernel, such as function = "gaussian" with sigma')
     if kernel.sigma is not None and kernel.gamma is not None:
         refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
     if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
@@ -67,11 +67,11 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
         if value is not None and not low <= value <= top:
             refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {top:g} for {spec.precision}")
     if abs(kernel.coef0) > high:
-        refuse("[kernel] coef0", f"is {kernel.coef0:g}; it must be at most {high:g} for {spec.precision}")
+        refuse("[kernel] coef0", f"is {kernel.coef0:g}; its magnitude must be at most {high:g} for {spec.precision}")
 
 
 def validate_scaling(spec: Spec, refuse: Refuse) -> None:
-    """Refuse scalings without exactly one number for each input, or with numbers beyond the precision's limits."""
+    """Refuse a center or a scale that does not have exactly one number for each input, or has numbers beyond the precision's limits."""
     low, high = SQUARED.ends(spec.precision)
     for key, values in zip(("center", "scale"), spec.scaling, strict=True):
         if values is not None and len(values) != spec.dim:
@@ -98,7 +98,8 @@ def reach(spec: Spec) -> np.ndarray:
 
 
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
-    """A bound of |k(x, v)| for inputs x within the limit and vectors whose elements are bounded by ``vectors``, (DIM,).
+    """Return a bound of |k(x, v)| for inputs x within the limit and vectors v whose elements are bounded by
+    ``vectors``, (DIM,).
 
     Refuse an input limit with which a kernel value or an intermediate result could overflow.
     """

@@ -46,7 +46,9 @@ def is_prefix(name: str) -> bool:
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a model.  Raises ValueError, whose text completes a sentence that begins with the key."""
+    """Return ``name`` if a model can have this name.  Raises ValueError otherwise; its text completes a sentence that
+    begins with the key.
+    """
     if not is_prefix(name):
         raise ValueError(
             f"is {shown_value(name)}; it must have 1 to 31 characters (a-z, 0-9, single '_'), start with a letter and not end with '_', "
@@ -65,7 +67,7 @@ class Keys(Section):
     """The keys of a model; the fields are those of the TOML file."""
 
     name: str = Field(
-        description="prefix of every symbol and file in C: 1 to 31 characters of a-z, 0-9 and single `_`; starts with a letter"
+        description="prefix of every symbol and file in C; it has 1 to 31 characters (a-z, 0-9, single `_`), and starts with a letter"
     )
     format: Literal[1, 2] = Field(
         FORMAT, description="version of the spec's keys and their meaning, as in docs/versions.md"
@@ -106,7 +108,7 @@ class Keys(Section):
         return (section, key) in declared and self.why_ignored(section, key) is None
 
     def why_ignored(self, section: str, key: str) -> str | None:
-        """Return why the spec's other keys leave a key without effect, and what to do, or None if the key has an effect."""
+        """Return None if a key has an effect.  If other keys of the spec prevent this, return a message with the reason and the remedy."""
         field = type(self).model_fields[section]
         kind = section_of(field)
         assert kind is not None
@@ -115,7 +117,7 @@ class Keys(Section):
 
     @property
     def forecasts(self) -> bool:
-        """Whether the label is a channel of the signal, some steps later."""
+        """Whether the label is the value of one of the signal's channels some steps later."""
         return self.signal is not None and self.label.column in self.signal.channels
 
     @property
@@ -130,13 +132,13 @@ class Keys(Section):
 
     @property
     def names(self) -> dict[str, tuple[str | None, ...]]:
-        """Names whose order gives numbers their meaning: columns (inputs, then labels; None if unnamed), and classes."""
+        """The names that positions and class indices stand for: columns (inputs, then labels; None if unnamed), and classes."""
         inputs = self.sample_columns or (None,) * self.width
         return {"columns": (*inputs, *self.label_columns), "classes": self.label.classes or ()}
 
     @property
     def formulas(self) -> dict[int, str]:
-        """Position in a sample -> how the firmware computes the value at this position, if its formula is known."""
+        """Position in a sample -> the formula by which the firmware computes the value at this position, if the formula is known."""
         found = {}
         for line in self.input.formulas or ():
             begins = {
@@ -163,8 +165,8 @@ class Keys(Section):
 
     @property
     def outputs(self) -> int:
-        """The number of functions that are learned: one for each numeric label, one for two classes, one for each of
-        more classes, and 1 without labels.
+        """The number of functions that are learned: one for each numeric label; one for two classes; one for each class
+        if there are more than two classes; one without labels.
         """
         if self.label.classes is not None:
             return 1 if len(self.label.classes) == 2 else len(self.label.classes)
@@ -172,7 +174,7 @@ class Keys(Section):
 
     @property
     def length_scale(self) -> float:
-        """The typical distance between inputs, from the kernel's width."""
+        """The typical distance between inputs, derived from the kernel's width."""
         kernel = self.kernel
         if kernel is not None and kernel.sigma is not None:
             return float(kernel.sigma)
@@ -207,7 +209,7 @@ class Keys(Section):
 
     @property
     def standardises(self) -> bool:
-        """Whether the kernel gets inputs in running standard deviations."""
+        """Whether the inputs are standardised with their running means and standard deviations."""
         return isinstance(self.input, StandardisedInput) and self.input.standardise
 
     def unscaled(self, x: np.ndarray) -> np.ndarray:
@@ -217,7 +219,7 @@ class Keys(Section):
         return x if center is None else x + np.array(center)
 
     def limit_told(self, j: int) -> str:
-        """Return words for the limit of input j."""
+        """Return a phrase that states the limit of input j."""
         if not isinstance(self.input.max_abs, tuple):
             return f"{self.input.max_abs:g}"
         center = self.scaling[0] or (0.0,) * self.dim

@@ -1,4 +1,4 @@
-"""The key [input] missing, which says what replaces missing inputs."""
+"""The key [input] missing, which selects the values that replace missing inputs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pykernel.dialect.program import Program
 from pykernel.spec.family import Refuse
 
 WORDS = {"mean": "its mean", "hold": "its latest value"}
-"""Choice -> words for the value that replaces a missing input."""
+"""Value of the key -> a phrase for the value that replaces a missing input."""
 
 
 def choice(spec: Any) -> str:
-    """Return what happens to a sample with a missing input: refuse, mean or hold."""
+    """Return the value of the key: refuse, mean or hold."""
     return str(getattr(spec.input, "missing", "refuse"))
 
 
@@ -24,7 +24,7 @@ def around(spec: Any, program: Program) -> Program:
 
 
 def validate(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec in which the values that replace missing inputs are not known."""
+    """Refuse a spec that replaces missing inputs by unknown means, or in which inputs cannot be missing."""
     chosen = choice(spec)
     if chosen == "refuse":
         return

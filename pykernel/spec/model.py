@@ -84,7 +84,7 @@ FAMILIES: tuple[Family, ...] = (
     INT16_FILTER_MODELS,
     INT16_FROZEN_MODELS,
 )
-"""All families.  Those whose specs are subclasses of ``Int16Spec`` compute the rules of other families in integers."""
+"""All families.  Families whose specs are subclasses of ``Int16Spec`` compute the rules of other families in integers."""
 
 
 def rules() -> dict[str, Family]:
@@ -93,7 +93,7 @@ def rules() -> dict[str, Family]:
 
 
 def int16_rules() -> dict[str, Int16Family]:
-    """Return the rules that exist in integers (precision int16), each with its family of integer models."""
+    """Return the rules that are available with the precision int16, each with its family of integer models."""
     return {rule: family for family in FAMILIES if _is_int16(family) for rule in family.rules}
 
 
@@ -126,7 +126,7 @@ def keys_of(section: str) -> list[str]:
 
 
 def key_with(word: str) -> str | None:
-    """Return the key, as written in a spec, that can have a word as its value, or None if no key can."""
+    """Return a key that can have ``word`` as its value, in the form "[section] key", or None if there is no such key."""
     if word in rules():
         return "[learning] rule"
     fields = (field for rule, family in rules().items() for field in fields_of(family.spec, rule))
@@ -191,7 +191,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
 def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | None = None) -> Spec:
     """Make a spec from nested dictionaries.
 
-    where: the beginning of error messages.  custom: the user's kernel, if the spec names one.
+    where: the beginning of error messages.  custom: the user's kernel, if the spec names a custom kernel.
     """
     spec = _validated(content, where)
     if (named := _custom_names(spec, where)) is None:
@@ -227,7 +227,7 @@ def _validated(content: Mapping[str, Any], where: str, written: bool = False) ->
 
 
 def _judged(content: Any, written: bool) -> Spec:
-    """Return the spec.  Raises _Refused or NotComputed, each with a sentence."""
+    """Return the spec.  Raises _Refused or NotComputed."""
     kind: type[Spec] | None = None
     rule = ""
     named = content
@@ -272,8 +272,9 @@ def _need_format(content: Any) -> None:
 def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
     """Return a message about the number that makes the spec impossible to compute, or None if no single number does.
 
-    Each number is allowed by itself.  A number is the cause if the spec is accepted with another value instead.  If
-    there are several such numbers, the message names the one farthest from 1, with the nearest value that is accepted.
+    Each number is allowed by itself.  A number is the cause if the spec is accepted with another value of this number.
+    If there are several such numbers, the message names the number farthest from 1, and the nearest value that is
+    accepted.
     """
     keys = [(s, key, value) for s, own in content.items() if isinstance(own, Mapping) for key, value in own.items()]
     numbers = [(s, key, value, max(_octaves(value), key=abs, default=0.0)) for s, key, value in keys]
@@ -455,7 +456,7 @@ def _refuse_old_names(section: str, key: str, value: Any) -> None:
 
 
 def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
-    """Return the declaration of a key that only other rules of the same spec class have, as a list of at most one."""
+    """Return a list with the declaration of a key that only other rules of the same spec class have, or an empty list."""
     own = section_of(kind.model_fields[section]) if section in kind.model_fields else None
     return [] if own is None or key not in own.model_fields else [own.model_fields[key]]
 
@@ -471,7 +472,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _unknown(key: Any, known: list[str], more: list[str]) -> str:
-    """Return a sentence that proposes the key that was probably meant: one of this model, or else one of another model."""
+    """Return a sentence that suggests the key that was probably meant: a key of this model or, if none is similar, of another model."""
     remedy = did_you_mean(str(key), known, did_you_mean(str(key), more, f"the keys are: {', '.join(known)}"))
     return f"{shown_value(key)} is not a key of a spec; {remedy}"
 
@@ -510,7 +511,7 @@ SAID = {
     "a tuple": "a list",
     "a dictionary": "a table",
 }
-"""Words in pydantic's messages -> words for the user."""
+"""Phrase in pydantic's messages -> the phrase that replaces it."""
 
 
 def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> str:
@@ -548,8 +549,8 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
 
 
 def _expected(first: Any, others: list[Any], nested: bool) -> str:
-    """Return what would be right, from the text of the first error.  nested: whether the error is about a value within a key's
-    value.
+    """Return the part of the sentence that says which values are allowed, made from the text of the first error.
+    nested: whether the error is about a value within a key's value.
     """
     message = first["msg"]
     for pydantic, ours in SAID.items():

@@ -1,4 +1,4 @@
-"""The section [novelty], which says when a row is an alarm, and the parameters of the monitor's threshold."""
+"""The section [novelty], which sets when a monitor raises an alarm, and the parameters of the monitor's threshold."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ false-alarm rate is small; a row without an alarm lowers it by the second value,
 EXCESS_ARMED = 3.0
 """Largest mean excess of an armed monitor, in units of the usual spread of the levels."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5
-"""The threshold of an armed monitor learns from rows in alarm within an allowance of at most HELD + HELD_RATE · rate rows, where rate is
-the false-alarm rate.  Each row in alarm that is learned takes 1 from the allowance, and every row adds REFILL · rate to it."""
+"""A token bucket limits the rows in alarm from which the threshold of an armed monitor learns.  The bucket holds at
+most HELD + HELD_RATE · rate tokens, where rate is the false-alarm rate.  Each learned row in alarm takes one token, and
+every row adds REFILL · rate tokens."""
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 """Unit of time -> seconds."""
@@ -51,7 +52,7 @@ RowsOrTime = Annotated[Counted, BeforeValidator(rows_of, json_schema_input_type=
 
 
 class Novelty(Section):
-    """When a row is an alarm."""
+    """The alarms of a monitor: when they are raised, and how the monitor learns during an alarm."""
 
     false_alarm_rate: Annotated[float, Within(float32=(1e-6, 0.25), float64=(1e-12, 0.25))] = Field(
         0.01,
@@ -62,19 +63,19 @@ class Novelty(Section):
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: RowsOrTime = Field(
         500,
-        description="number of rows at the start, during which there are no alarms; the threshold begins to learn after a quarter of them",
+        description="number of rows at the start during which no alarms are raised; the threshold begins to learn after a quarter of them",
     )
     relearn_after: RowsOrTime = Field(
         80,
-        description='an alarm stops learning for at most this many rows; a state that lasts longer becomes normal. `"never"`: 16,777,216, the largest count of rows',
+        description='an alarm stops learning for at most this many rows; a state that lasts longer becomes normal. `"never"` stands for 16,777,216 rows, the largest count',
     )
     life: Literal["known", "changing", "fixed"] = Field(
         "known",
-        description='whether the machine gets new normal states. `"known"`: commissioning shows all of them, and then the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as `"known"`, but the threshold of the armed monitor no longer learns',
+        description='whether the machine gets new normal states. `"known"`: all normal states occur during commissioning. Then the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as with `"known"`, but the threshold of the armed monitor no longer learns',
     )
     commissioning: Annotated[
         RowsOrTime,
-        Counts('does not go with life "changing"; leave commissioning out', ("novelty.life",), ("known", "fixed")),
+        Counts('has no effect with life "changing"; leave commissioning out', ("novelty.life",), ("known", "fixed")),
     ] = Field(
         1500,
         description="number of rows after the warm-up until the monitor is armed; run the machine through its normal states in this time",
@@ -88,7 +89,7 @@ def threshold_parameters(novelty: Novelty) -> dict[str, Any]:
     shape = SHAPE_ARMED if arms else SHAPE
     ratio = float(
         Decimal(upper / rate) ** Decimal(str(shape))
-    )  # computed in decimals, so that the bits are the same on every machine
+    )  # computed with Decimal, so that the bits are the same on every machine
     tail = (1 - shape) * (ratio - 1) / shape
     return {
         "alarm_rate": rate,

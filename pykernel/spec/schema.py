@@ -1,4 +1,4 @@
-"""A JSON Schema of all families' declarations for editors, and the text about each key for docstrings."""
+"""The JSON Schema of a spec for editors, and the descriptions of keys for docstrings.  Both are made from the families' declarations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Schema = dict[str, Any]
 
 
 def spec_schema() -> Schema:
-    """Return a JSON Schema (draft 7) of a spec.  The allowed keys depend on the rule, by ``if rule ... then``.
+    """Return a JSON Schema (draft 7) of a spec.  Conditions with ``if`` and ``then`` make the allowed keys depend on
+    the rule.
 
     The schema has names, types and ranges.  Only ``load_spec`` checks which keys fit together.
     """
@@ -84,7 +85,7 @@ def _if(names: list[str], int16: bool) -> Schema:
 
 
 def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
-    """Yield schemas of the specs that name no rule and get one of ``names``, as long as the limits of [target] allow it."""
+    """Yield schemas of the specs that name no rule and get one of ``names`` if the limits of [target] are large enough."""
     watched, classes = _has("novelty"), _has("label", _has("classes"))
     learns = [] if int16 else [{"not": watched}]
     for task, of in (("monitor", [watched]), ("class", [*learns, classes]), ("number", [*learns, {"not": classes}])):
@@ -121,7 +122,7 @@ def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Sc
 
 
 def _all_keys(section: str) -> Schema:
-    """Return all keys that a section has in any family, and all rules, for completion in editors."""
+    """Return all keys that a section has in any family, for completion in editors.  The key ``rule`` lists all rules."""
     made: Schema = {}
     for rule, family in rules().items():
         field = declared(section).get(rule)
@@ -135,7 +136,7 @@ def _all_keys(section: str) -> Schema:
 
 def _plain(schema: Any, kinds: Schema) -> Any:
     """Return the schema without null, which TOML does not have, and without titles that only repeat the keys.  kinds:
-    schemas of tables within sections, which replace the references to them.
+    schemas of tables within sections; a reference to such a table is replaced by the table's schema.
     """
     if isinstance(schema, list):
         return [_plain(each, kinds) for each in schema]
@@ -176,7 +177,7 @@ def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any
 
 
 def _kind(annotation: Any) -> str:
-    """Return words for a type.  None is left out, because the default shows that a key is optional."""
+    """Return the name of a type for docstrings.  None is left out, because the default shows that a key is optional."""
     if get_origin(annotation) is Annotated:
         return _kind(get_args(annotation)[0])
     if get_origin(annotation) is Literal:

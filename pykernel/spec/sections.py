@@ -108,7 +108,7 @@ def different(least: int, most: int, must: str) -> AfterValidator:
 
 Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(list_of_names)]
 TAKES_RANGES = object()
-"""Marks a key in which ranges of names are expanded before anything depends on the number of names."""
+"""Marks a key in which ranges of names are expanded before all other processing of the spec."""
 Columns = Annotated[Names, TAKES_RANGES]
 
 
@@ -154,9 +154,9 @@ class Tried:
     grid: values of the coarse grid; if empty, the coarse grid is the spec's value alone.
     step: the factor between values in the first round of refinement; each further round uses the square root of the previous factor.
     least, most: the smallest and the largest value.
-    how: "whole": integers; "memory": a forgetting factor, whose grid holds the numbers of samples that it remembers,
-    1 / (1 - factor), with FOREVER for a factor of 1.
-    widths: grid, least and most are in units of the typical distance between inputs.
+    how: "number" for a real number, "whole" for an integer, "memory" for a forgetting factor.  The grid of a forgetting
+    factor holds memory lengths in samples, 1 / (1 - factor); FOREVER stands for a factor of 1.
+    widths: whether grid, least and most are in units of the typical distance between inputs.
     """
 
     grid: tuple[float, ...]
@@ -222,7 +222,7 @@ class Within:
         return self.float64 if precision == "float64" else self.float32
 
     def wrong(self, value: float | tuple[float, ...], precision: str) -> str | None:
-        """Return what is wrong with a key's value, or with one of its values, or None if they are allowed."""
+        """Return a message about the first number in a key's value that is outside the limits, or None if all are within."""
         low, high = self.ends(precision)
         several = isinstance(value, tuple)
         for each in value if isinstance(value, tuple) else (value,):
@@ -232,14 +232,14 @@ class Within:
 
 
 SQUARED = Within(float32=(1e-18, 1e18), float64=(1e-150, 1e150))
-"""Limits of numbers whose squares must be normal numbers."""
+"""Limits of numbers whose squares must be normal floating-point numbers."""
 
 
 class Fading:
     """Marks a forgetting factor, which must be 1, or so far below 1 that the difference survives rounding."""
 
     def wrong(self, value: float, precision: str) -> str | None:
-        """Return what is wrong with the factor, or None."""
+        """Return a message if the factor is too near 1, or None if it is allowed."""
         near = 1 - 1e-12 if precision == "float64" else 0.99999
         return f"is {value}; it must be 1 or at most {near} for {precision}" if near < value < 1 else None
 
@@ -291,7 +291,7 @@ def _has(field: FieldInfo, rule: str) -> bool:
 
 
 class Input(Section):
-    """What the model sees."""
+    """The inputs of the model."""
 
     columns: Annotated[Columns, different(1, DIM_LIMIT, "each input must be a different column")] | None = Field(
         None,
@@ -300,11 +300,11 @@ class Input(Section):
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="number of inputs, if they have no names")
     max_abs: Annotated[float | Numbers, SQUARED] = Field(
         1e6,
-        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow; at most 1e18 in float32. As a list: the largest |x − center| of each input",
+        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow. In float32, `max_abs` is at most 1e18. A list gives the largest |x − center| of each input",
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,
-        description="how the firmware computes inputs from measurements, as text for people: `NAME = …` for each such input. The generated header shows them. `plan` and `fit` copy them from a table that `pykernel table` made",
+        description="formulas by which the firmware computes inputs from measurements. Each is a text for people, `NAME = …`. The generated header shows the formulas. `plan` and `fit` copy the formulas from a table that `pykernel table` made",
     )
 
     @field_validator("max_abs", mode="before")
@@ -344,11 +344,11 @@ class StandardisedInput(Input):
     )
     outliers: Literal["clip", "hold"] = Field(
         "clip",
-        description='with `standardise`, what happens to a single input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest usual value; the model learns for each input which is better',
+        description='with `standardise`, what happens to a single input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest usual value; for each input, the model learns which of the two is better',
     )
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
-        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its running mean, or by its `center`. `"hold"`: by its latest usual value',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its running mean, or by its `center`. `"hold"`: the input is replaced by its latest usual value',
     )
 
 
@@ -377,7 +377,7 @@ class GivenInput(ScaledInput):
 
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
-        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center`. `"hold"`: by its latest value',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center`. `"hold"`: the input is replaced by its latest value',
     )
 
 
@@ -386,10 +386,10 @@ class AnyInput(StandardisedInput, ScaledInput):
 
 
 class Label(Section):
-    """What the model learns to predict: a number, several numbers, or one of several classes."""
+    """The label, which the model learns to predict: a number, several numbers, or one of several classes."""
 
     column: Annotated[str, AfterValidator(visible_name)] | None = Field(
-        None, description="name of the label, as in the data's header; `simulate` needs it, or `columns`"
+        None, description="name of the label, as in the data's header; `simulate` needs `column` or `columns`"
     )
     columns: Annotated[Columns, different(1, OUTPUTS_LIMIT, "all names must be different")] | None = Field(
         None,
@@ -403,10 +403,14 @@ class Label(Section):
     max_abs: Annotated[float, Within(float32=(1e-20, 1e24), float64=(1e-20, 1e100))] = Field(
         1e6,
         gt=0,
-        description="largest magnitude of a label: a sample with a larger one is refused. Multipliers are kept below 2²⁰ times this",
+        description="largest magnitude of a label: a sample with a larger one is refused. Multipliers are kept below 2²⁰ times this limit",
     )
-    low: float | None = Field(None, description="smallest prediction; learning is not affected. Not with classes")
-    high: float | None = Field(None, description="largest prediction; learning is not affected. Not with classes")
+    low: float | None = Field(
+        None, description="smallest prediction; the bound does not affect learning. A classifier has no such bound"
+    )
+    high: float | None = Field(
+        None, description="largest prediction; the bound does not affect learning. A classifier has no such bound"
+    )
 
 
 if TYPE_CHECKING:
@@ -431,7 +435,7 @@ UNLIKE_UNIT = Counts(
 
 
 class KernelSection(Section):
-    """How similar two inputs are: the kernel k(a, b)."""
+    """The kernel k(a, b), which measures how similar two inputs are."""
 
     function: KernelFunctionName = Field(
         "gaussian", description="; ".join(f"{name}: {rule.says}" for name, rule in KERNEL_RULES.items())
@@ -452,7 +456,7 @@ class KernelSection(Section):
     )
     normalise: Annotated[bool, UNLIKE_UNIT, _of_kernels("normalise")] = Field(
         False,
-        description="`polynomial`, `linear`, `custom`: use k(a, b) / √(k(a, a) k(b, b)) instead of k(a, b); it is 0 where k(a, a) or k(b, b) is 0",
+        description="`polynomial`, `linear`, `custom`: use k(a, b) / √(k(a, a) k(b, b)) instead of k(a, b); the quotient is 0 where k(a, a) or k(b, b) is 0",
     )
     source: Annotated[Annotated[str, AfterValidator(plain_path)] | None, _of_kernels("source")] = Field(
         None,
@@ -472,7 +476,7 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. If not given, the spec gets a model for raw data: `spectrum-ekf` with stages; for classes, `spectrum-softmax`; with a budget or another kernel, `krls-t`; with `[novelty]`, `gmm`. int16: `spectrum-ekf`; for classes or with `eta`, `spectrum-nlms`; with a budget or another kernel, `qklms`",
+        description="how a sample changes the model. Without a rule, the spec gets a model for raw data. The rule of this model is `gmm` with `[novelty]`, `krls-t` with a budget or another kernel, `spectrum-softmax` for classes, and otherwise `spectrum-ekf` with stages. In int16, the rule is `qklms` with a budget or another kernel, `spectrum-nlms` for classes or with `eta`, and otherwise `spectrum-ekf`",
     )
 
 
@@ -499,7 +503,10 @@ def fpu_of(cpu: str) -> str:
 
 
 class TargetSection(Section):
-    """Limits of the model on the device.  They do not change the C code, except in a spec that names no rule: there they take part in the choice of the rule."""
+    """Limits of the model on the device.
+
+    They do not change the C code, except that the default rule of a spec without a rule depends on them.
+    """
 
     name: CPU | None = Field(
         None,
@@ -551,7 +558,7 @@ Trained = Annotated[
 
 
 class VectorsSection(Section):
-    """Vectors that the device has in flash."""
+    """Vectors that are stored in the device's flash."""
 
     vectors: Rows = Field(strict=False, description="a row of numbers for each vector, scaled like the inputs")
 

@@ -73,17 +73,17 @@ class SignalSection(Section):
     )
     max_abs: float | Numbers = Field(
         1e6,
-        description="largest magnitude of a raw number: a sample with a larger one is refused. int16 also takes a list, with a number for each channel",
+        description="largest magnitude of a raw number: a sample with a larger one is refused. In int16, a list with a number for each channel is also allowed",
     )
     resolution: float | Numbers | None = Field(
         None,
-        description="int16: the value of one count of a raw sample in the channel's unit, such as 1 for an ADC's readings: one number for all channels, or a list with one for each; if not given, the smallest power of two for which the counts fit in 16 bits",
+        description="int16: the value of one count of a raw sample in the channel's unit, such as 1 for an ADC's readings. Give one number for all channels, or a list with a number for each channel. If not given, it is the smallest power of two for which the counts fit in 16 bits",
     )
     window: int | None = Field(
         None,
         ge=2,
         le=WINDOW_LIMIT,
-        description="how many raw samples the features describe; if not given, the model sees the raw samples themselves",
+        description="number of raw samples from which the features are computed; if not given, the model uses the raw samples themselves",
     )
     rate: float | None = Field(
         None, ge=1e-9, le=1e9, description="raw samples per second, for bands, frequencies and times"
@@ -92,7 +92,7 @@ class SignalSection(Section):
         None,
         ge=1,
         le=WINDOW_LIMIT,
-        description="raw samples from one window to the next, a divisor of `window`; `window` if not given",
+        description="number of raw samples from one window to the next, which must divide `window`; if not given, it is `window`",
     )
     features: Features | dict[str, Features] | None = Field(
         None,
@@ -109,13 +109,13 @@ class SignalSection(Section):
     )
     lags: Counts | None = Field(
         None,
-        description="lags of the values that the model sees, in steps, 0 for the present; a step is a raw sample, or a hop if there is a window. `[0]` if not given",
+        description="lags of the values that the model uses, in steps; the present value has the lag 0. A step is a raw sample, or a hop if there is a window. If not given, the lags are `[0]`",
     )
     differences: Counts = Field((), description="for each number n: the difference from the value n steps ago")
     averages: Counts = Field((), description="for each number n: the mean of the latest n steps")
     periods: Periods = Field(
         (),
-        description="for each period, in raw samples: the cosine and the sine of its phase. int16: at most 65,536",
+        description="for each period, in raw samples: the cosine and the sine of its phase. In int16, a period is at most 65,536",
     )
     ahead: int = Field(
         1,
@@ -252,7 +252,7 @@ class SignalSection(Section):
 
 @dataclass(frozen=True)
 class Row:
-    """A measure or a feature: its kind, the index of what it is computed from, and its largest magnitude."""
+    """A measure or a feature: its kind, the index of its source, and its largest magnitude."""
 
     name: str
     kind: str
@@ -265,10 +265,11 @@ class Row:
 class Plan:
     """The computations of a signal stage.
 
-    measures: what is computed in each step, sorted by kind.  ``of`` is the channel or the pair of channels.
-    features: the model's inputs, sorted by kind.  ``of`` is the measure or the period; ``steps`` is the lag in steps,
-    or the number of steps that are averaged.
-    oldest: how many steps back the features reach.
+    measures: the values that are computed in each step, sorted by kind.  Their ``of`` is the index of a channel or of a
+    pair of channels.
+    features: the model's inputs, sorted by kind.  Their ``of`` is the index of a measure or of a period.  Their
+    ``steps`` is the lag in steps, or the number of steps that are averaged.
+    oldest: the age, in steps, of the oldest value in the features.
     """
 
     measures: tuple[Row, ...]
@@ -329,8 +330,8 @@ def rows_a_second(content: Any) -> float | None:
 
 
 def sensors_of(signal: SignalSection) -> tuple[int, ...]:
-    """Return, for each feature, the index of its sensor: its channel, or a separate sensor for each pair of channels
-    and each phase.
+    """For each feature, return the index of its sensor.  Each channel, each pair of channels and each phase is a
+    separate sensor.
     """
     plan, count = plan_of(signal), len(signal.channels)
     found = []
@@ -346,7 +347,7 @@ def raw_samples_needed(signal: SignalSection) -> int:
 
 
 def inputs_of(signal: SignalSection) -> dict[str, Any]:
-    """Return the model's inputs as keys of [input].  Raises ValueError, with a sentence, if there are no features or too many."""
+    """Return the model's inputs as keys of [input].  Raises ValueError if there are no features, too many features, or unsuitable names."""
     plan = plan_of(signal)
     names = [row.name for row in plan.features]
     if not names:
@@ -367,10 +368,10 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
 
 
 def complain_of_reals(signal: SignalSection, precision: Any) -> None:
-    """Raise ValueError, with a sentence, for keys that only integer models have, and for powers that overflow float32."""
+    """Raise ValueError for keys that only integer models have, and for features whose powers can overflow float32."""
     if isinstance(signal.max_abs, tuple):
         raise ValueError(
-            "max_abs is a list, which only precision int16 takes; give a single number, the largest of them"
+            "max_abs is a list, which only precision int16 takes; give a single number, the largest in the list"
         )
     if signal.resolution is not None:
         raise ValueError("resolution is the value of one count, and only precision int16 has counts; leave it out")
@@ -531,9 +532,9 @@ def completed(
 ) -> dict[str, Any]:
     """Return the content with the model's inputs.
 
-    made: keys of [input] that follow from the signal.  learns: whether the device learns the label; if so, the
-    channel's limit is the default limit of a forecast's label.  written: whether a person wrote the content.  Raises ValueError, with a sentence, for a key
-    that contradicts [signal].
+    made: keys of [input] that follow from the signal.  learns: whether the device learns the label.  If so, and if the
+    label is a forecast, the label's limit is by default the limit of the channel.  written: whether a person wrote the
+    content.  Raises ValueError for a key that contradicts [signal].
     """
     given = content.get("input", {})
     if not isinstance(given, Mapping):

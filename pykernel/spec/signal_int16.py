@@ -14,7 +14,7 @@ from pykernel.spec.signal import Row, SignalSection, capacities, cosines, plan_o
 FULL = 32767
 """Largest magnitude of a count."""
 MEASURED = ("mean", "rms", "std", "min", "max", "range", "crossings", "change", "band")
-"""Kinds of measures that exist in integers."""
+"""Kinds of measures that integer models can compute."""
 PERIOD_MOST = 65536
 """Longest period.  Up to this period, the error of a phase is at most 2^-15 of a turn."""
 BAND_WINDOW = 4096
@@ -47,7 +47,7 @@ def channels_of(signal: SignalSection) -> Channels:
 
 
 def complain(signal: SignalSection) -> None:
-    """Raise ValueError, with a sentence, for features that do not exist in integers."""
+    """Raise ValueError for features that integer models cannot compute."""
     if "max_abs" not in signal.model_fields_set:
         raise ValueError("max_abs is missing; int16 needs the range of each channel: one number or a list")
     for key in ("max_abs", "resolution"):
@@ -60,13 +60,11 @@ def complain(signal: SignalSection) -> None:
         if row.kind not in (*MEASURED, "value"):
             *others, last = MEASURED[:-1]
             raise ValueError(
-                f"features has {row.kind}, which int16 does not measure; choose {', '.join(others)} or {last}, or "
+                f"features has {row.kind}, which is not available with precision int16; choose {', '.join(others)} or {last}, or "
                 "precision float32"
             )
     if signal.log:
-        raise ValueError(
-            "log is not available with precision int16; remove log, or choose precision float32"
-        )
+        raise ValueError("log is not available with precision int16; remove log, or choose precision float32")
     if signal.bands and (signal.window or 0) > BAND_WINDOW:
         raise ValueError(f"window is {signal.window}; bands in int16 need a window of at most {BAND_WINDOW}")
     if max(signal.periods, default=0) > PERIOD_MOST:
@@ -84,7 +82,7 @@ def complain(signal: SignalSection) -> None:
 
 
 def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Return the value of a count and the largest magnitude, for each measure and for each feature."""
+    """Return two lists, for the measures and for the features, of (value of a count, largest magnitude)."""
     plan, found = plan_of(signal), channels_of(signal)
     one = found.resolution / found.fill
 
@@ -109,7 +107,7 @@ def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple
 
 
 def measure_units(signal: SignalSection) -> np.ndarray:
-    """Return the value of a count of each measure, (MEASURES,)."""
+    """Return, for each measure, the value of one count, (MEASURES,)."""
     return np.array([unit for unit, _ in _units(signal)[0]])
 
 
@@ -121,8 +119,8 @@ def _centers(signal: SignalSection, given: Mapping[str, Any]) -> list[float]:
 
 
 def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
-    """Return, for each feature, the power of two by which it is divided so that it fits in 16 bits before and after its
-    center is subtracted.
+    """Return, for each feature, the smallest k for which the feature, divided by 2^k, fits in 16 bits both before and
+    after its center is subtracted.
     """
     return [
         next(k for k in range(64) if limit + 2 * abs(center) <= (FULL - (center != 0)) * unit * 2**k)
@@ -184,8 +182,8 @@ def parameters(
 ) -> dict[str, Any]:
     """Return the values of Int16SignalConfig.
 
-    label_one: the device's number for a label of 1.  units: the value of a count of each feature.  reach: the smallest
-    and the largest count of each feature that the model accepts.
+    label_one: the device's number for a label of 1.  units: for each feature, the value of one count.
+    reach: for each feature, the smallest and the largest count that the model accepts.
     """
     plan, found = plan_of(signal), channels_of(signal)
     shared = shared_parameters(signal, MEASURED, label_column, awaits)

@@ -17,7 +17,7 @@ from pykernel.spec.sections import Counts, KernelSection, Label, Numbers, Sectio
 
 
 class StagedLabel(Label):
-    """What a model learns to predict sample by sample; the label's running mean may be subtracted first."""
+    """A label that is learned sample by sample; its running mean may be subtracted first."""
 
     center: bool = Field(
         False, description="subtract the label's running mean before the model learns, and add it to the prediction"
@@ -36,7 +36,7 @@ class StagedLabel(Label):
         Numbers | Literal["balanced"] | None, Counts("is for classes; leave it out", ("label_kind",), ("class",))
     ] = Field(
         None,
-        description='with `[mixture]`: a weight for each class, such as the cost of missing it; the class whose probability times weight is largest wins. `"balanced"`: the weight of a class is 1 / √(its share of the labels). `NAME_probability` stays the same',
+        description='with `[mixture]`: a weight for each class, such as the cost of missing it; the class with the largest product of probability and weight is predicted. `"balanced"`: the weight of a class is 1 / √(its share of the labels). The weights do not change `NAME_probability`',
     )
     horizon: int = Field(
         2000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
@@ -96,7 +96,7 @@ def _moves(spec: Any) -> bool:
 
 
 def sized(spec: Any) -> bool:
-    """Return whether the size of inputs is known: they are standardised, or the model can only scale them by given numbers."""
+    """Return whether the magnitude of the inputs is known: the inputs are standardised, or can only be scaled by given numbers."""
     return bool(spec.standardises or not isinstance(spec.input, StandardisedInput))
 
 
@@ -106,7 +106,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
     if spec.standardises and spec.scaling != (None, None):
         refuse(
             "[input]",
-            "has standardise, and also center or scale, which scale by given numbers; leave out one or the other",
+            "has standardise, and also center or scale, which scale inputs by given numbers; leave out standardise, or center and scale",
         )
     mixture = getattr(spec, "mixture", None)
     if getattr(spec.input, "outliers", "clip") == "hold":
@@ -114,11 +114,12 @@ def validate(spec: Any, refuse: Refuse) -> None:
             refuse("[input] outliers", 'is "hold", which needs the usual range of each input; add standardise = true')
         if spec.label_kind == "none":
             refuse(
-                "[input] outliers", 'is "hold", which is learned from labels; this model has none: leave outliers out'
+                "[input] outliers",
+                'is "hold", which is learned from labels; this model has no labels: leave outliers out',
             )
     if spec.label_kind == "none":
         if mixture is not None:
-            refuse("[mixture]", "is learned from labels; this model has none: leave [mixture] out")
+            refuse("[mixture]", "is learned from labels; this model has no labels: leave [mixture] out")
     elif mixture is not None and not sized(spec):
         refuse("[mixture]", "needs inputs of a known size; add standardise = true to [input]")
     if spec.label.weights is not None and spec.label_kind == "class":
@@ -157,7 +158,7 @@ def farthest(spec: Any) -> float:
 
 
 def gains(spec: Any) -> bool:
-    """Return whether the rule's answer is multiplied by a gain."""
+    """Return whether the rule's prediction is multiplied by a gain."""
     return bool(spec.has("label", "gain") and spec.label.gain)
 
 
@@ -165,7 +166,7 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
     """Refuse stages that subtract from the labels, for a model that stores labels: a stored label would become
     outdated.
 
-    keeper: words for what stores the labels.
+    keeper: the part of the model that stores labels, for the message.
     """
     for where, given in (("[label] center", spec.label.center), ("[linear]", spec.linear is not None)):
         if given:
@@ -186,14 +187,16 @@ def class_weights(spec: Any) -> list[float]:
 
 
 def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
-    """Return the extent of the probabilities, or {} if there are none.  calibrated: whether the rule itself computes them."""
+    """Return the extent of the probabilities, or {} if there are none.  calibrated: whether the rule itself computes
+    probabilities.
+    """
     return {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:
-    """Return the values of StageConfig and InputConfig, and of FrameConfig except the self-test's.
+    """Return the values of StageConfig and InputConfig, and those of FrameConfig except the values for the self-test.
 
-    most: the rule's largest answer.
+    most: the largest magnitude of the rule's prediction.
     """
     limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
     linear, mixture = getattr(spec, "linear", None), getattr(spec, "mixture", None)

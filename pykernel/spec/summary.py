@@ -43,6 +43,6 @@ def summary(spec: Spec) -> str:
 
 
 def less_memory(spec: Spec) -> str:
-    """Return words for the keys to change so that the model takes less memory."""
+    """Return a phrase that says which keys to change so that the model takes less memory."""
     known = [remedy for capacity, remedy in REMEDIES.items() if capacity in spec.capacities]
     return known[0] if known else "use fewer inputs or features, or a rule without a matrix"

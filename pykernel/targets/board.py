@@ -28,7 +28,7 @@ WRITE = b"W"
 ANSWER = b"A"
 STOP = b"X"
 AGAIN = b"\0"
-"""An empty frame.  If the board waits in the middle of a frame, this frame makes it repeat its question."""
+"""An empty frame.  A board that waits in the middle of a frame repeats its question when it receives this frame."""
 
 FIRST_WORD = 10.0
 """Time limit for the board's first valid frame, in seconds; a start-up takes about two seconds."""
@@ -43,7 +43,9 @@ PER_SAMPLE = 10.0
 DELAY = 0.25
 """Seconds that a frame and its answer may take, for example on a network, in addition to the time that the line needs for their bytes."""
 TRIES = 20
-"""How many times each frame of a job may be sent.  If one byte in a hundred is damaged, only some frames arrive intact."""
+"""Largest number of times that a frame is sent, on average over the frames of a job.  If one byte in a hundred is
+damaged, only some frames arrive intact.
+"""
 LONGEST = 99
 """Largest number of characters in a name that a firmware sends."""
 OTHER_FIRMWARE = "another version of pykernel generated the board's firmware; generate the firmware again and upload it"
@@ -100,14 +102,14 @@ def sealed(kind: bytes, number: int, data: bytes) -> bytes:
 
 
 def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
-    """Return kind, number and data of a frame; None if the frame was damaged."""
+    """Return kind, number and data of a frame, or None if the frame was damaged."""
     content = checked(frame)
     return None if content is None or len(content) < 2 else (content[:1], content[1], content[2:])
 
 
 @dataclass(frozen=True)
 class Board:
-    """What a board reports about itself.
+    """A board's description of itself.
 
     hertz: ticks of the board's counter per second.  If this number is not known, hertz is 0, and ticks are CPU cycles.
     """
@@ -118,7 +120,8 @@ class Board:
 
 
 class Link:
-    """The host's end of the line.  It answers the board's questions.  Each job has a time limit, and a limit on the number of frames.
+    """The host's end of the line, which answers the board's questions.  Each job has a time limit, and a limit on the
+    number of frames.
 
     damaged: number of damaged frames, in both directions.  clock: a function that returns seconds.
     """
@@ -132,7 +135,7 @@ class Link:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.url, self.line, self.config_hash, self.baud, self.clock = url, line, config_hash, baud, clock
-        self.limit = self.deadline = 0.0  # this job's time limit in seconds, and the clock's time when it is over
+        self.limit = self.deadline = 0.0  # this job's time limit in seconds, and the clock's time at this limit
         self.frames_left = 0
         self.seen = Counter[str]()  # number of events of each kind in this job
         self.received = bytearray()
@@ -159,7 +162,9 @@ class Link:
         return self._take(expected, b"J", data)
 
     def _begin(self, count: int, samples: int) -> None:
-        """Set a job's limits: the number of frames; and the time, which allows for the job's bytes, its samples and one long call."""
+        """Limit the number of frames and the time of a job.  The time allows for the job's bytes, for its samples and
+        for one long call.
+        """
         frames = count // CHUNK + 2 * samples + 4  # each part of a job may end with a frame that is not full
         on_the_line = DELAY + 2 * (CHUNK + 8) * 10 / self.baud
         self.limit = SILENCE + PER_SAMPLE * samples + TRIES / 4 * frames * on_the_line
@@ -246,7 +251,7 @@ class Link:
         self._say(self.answer)
 
     def _frame(self, until: float) -> bytes | None:
-        """Return the next bytes up to a zero byte, without the zero; None if no zero arrives in time."""
+        """Return the next bytes up to a zero byte, without the zero byte, or None if no zero byte arrives in time."""
         while True:
             end = self.received.find(0)
             if end < 0 and len(self.received) > 4 * CHUNK:  # longer than any frame
@@ -275,7 +280,7 @@ class Link:
             self._refuse(f"the line was cut ({' '.join(str(error).split())}); plug the board in and check again")
 
     def _why(self, patience: float, damaged: int) -> str:
-        """Say why the host gives up: a sentence about the most frequent event in this job."""
+        """Return a sentence that says why the host gives up, based on the most frequent event in this job."""
         if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
             return self._silence(patience, damaged)
         if self.frames_left >= 0:
@@ -303,7 +308,7 @@ class Link:
 
 
 class BoardModel(JobModel):
-    """A model on a board.  board: what the board reports about itself."""
+    """A model on a board.  board: the board's description of itself."""
 
     def __init__(self, project: Project, link: Link) -> None:
         super().__init__(project)

@@ -1,9 +1,9 @@
 """Prove an upper bound on the instructions that a call executes, for exactly the machine code that is shipped.
 
-The execution counts of the edges of the control flow graph form a flow: a block is entered as often as it is left.  Marks
-in the code limit loops: the number of iterations, summed over all copies of a loop that the compiler made, is at most a
-known factor times the number of entries into the loop.  A linear program finds the most expensive flow that satisfies
-these limits.
+The execution counts of the edges of the control flow graph form a flow: a block is entered as often as it is left.
+Marks in the code identify the loops.  The number of iterations of a loop, summed over all copies of the loop that the
+compiler made, is at most a known factor times the number of entries into the loop.  A linear program finds the most
+expensive flow that satisfies these limits.
 
 Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.
 """
@@ -41,7 +41,7 @@ several names.
 class Bound:
     """The bound for a call of one function.
 
-    instructions: None if no bound could be proved; ``refused`` then has the reason.
+    instructions: None if no bound could be proved; then ``refused`` is the reason.
     cycles: None for CPUs whose cycles do not follow from the instructions.
     estimated: whether the cycles are an estimate instead of a bound.
     """
@@ -147,7 +147,9 @@ class Code:
 
 
 def digest(code: Code, start: int, size: int, routine: Routine) -> str:
-    """Return a digest of the instructions that a routine may execute, without its callees; "" if they cannot be found."""
+    """Return a digest of the instructions that a routine may execute, without its callees, or "" if not all of these
+    instructions are known.
+    """
     at = code.offsets(start, size)
     offset = {address: place for place, address in at.items()}
     seen, todo = dict[int, str](), [start]
@@ -171,9 +173,10 @@ def digest(code: Code, start: int, size: int, routine: Routine) -> str:
 
 
 def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
-    """Return the bounds of a model's public functions in this image, by their names without the model's prefix.
+    """Return a dictionary: name of a public function, without the model's prefix -> the function's bound in this image.
 
-    The self-test is left out.  It has no inputs and a separate state, so it always executes the same number of instructions.
+    The self-test is left out, because a function without inputs and with a separate state always executes the same
+    number of instructions.
     """
     name = project.spec.name
     files, others = model_files(project)
@@ -209,7 +212,7 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
 
 
 Terms = list[tuple[int, float]]
-"""A weighted sum of the blocks' execution counts: (block, weight)."""
+"""A weighted sum of the blocks' execution counts, as pairs (block, weight)."""
 
 
 def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> Any:
@@ -221,11 +224,12 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
 
 
 def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
-    """Return weighted sums over blocks, each with its upper limit; and the number of additional unknowns.
+    """Return weighted sums over blocks, the upper limit of each sum, and the number of additional unknowns.
 
-    The indices of the additional unknowns follow those of the blocks.  The runs of an outer loop are divided into cases, which allow its inner loops different numbers of iterations.  An additional
-    unknown is the number of runs in a case.  The counts of any real call satisfy the limits: the runs in all cases add up to the
-    outer loop's runs, and an inner loop has at most as many iterations as the cases of these runs allow.
+    The indices of the additional unknowns follow those of the blocks.  The runs of an outer loop are divided into
+    cases, in which the inner loops have different largest numbers of iterations.  An additional unknown is the number
+    of runs in a case.  The counts of any real call satisfy the limits: the runs in all cases add up to the outer loop's
+    runs, and an inner loop has at most as many iterations as the cases of these runs allow.
     """
     marked: dict[str, Terms] = {}
     for i, block in enumerate(graph.blocks):

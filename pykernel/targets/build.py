@@ -36,7 +36,7 @@ GCC = ("-fno-tree-loop-distribute-patterns",)
 
 
 def toolchain(target: Target, name: Toolchain) -> Compiler:
-    """Return the target's compiler.  If it is not installed, raises UserError, which says how to install it."""
+    """Return the target's compiler.  Raises UserError, which says how to install the compiler, if it is missing."""
     if name == "zig":
         if target.zig is None:
             raise UserError(f"zig does not support {target.name}; use {option('toolchain')} gcc")
@@ -73,7 +73,9 @@ def found_toolchains(target: Target) -> list[Toolchain]:
 
 
 def emulator_command(target: Target, emulator: Program) -> str:
-    """Return the path of an emulator's program.  If it is not installed, raises UserError, which says how to install it."""
+    """Return the path of an emulator's program.  Raises UserError, which says how to install the emulator, if it is
+    missing.
+    """
     command = shutil.which(emulator.command)
     if command is None:
         other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
@@ -97,10 +99,10 @@ class Function:
 
 
 class Image:
-    """C compiled and linked for a target.
+    """C code that is compiled and linked for a target.
 
-    sources: file name -> text.  extra: further C files, with start-up code; ``sizes`` does not count them.  Without
-    ``extra``, every public function is an entry point of the image.
+    sources: file name -> text.  extra: further C files, including start-up code, which ``sizes`` does not count.
+    Without ``extra``, every public function is an entry point of the image.
     level, flags: compiler options in addition to the target's options.  libraries: linker options.
     flash, ram: memory regions, if they differ from the part's regions.
     annotate: a function that changes the compiler's assembly before it is assembled.
@@ -204,7 +206,9 @@ def model_image(
     extra: Mapping[str, str] | None = None,
     **how: Any,
 ) -> Image:
-    """Build a model's image.  patch: changes the C (for negative controls).  how: further arguments of ``Image``.
+    """Build a model's image.
+
+    patch: a function that changes the C code (for negative controls).  how: further arguments of ``Image``.
 
     Raises UserError if the model does not fit the target's part.
     """
@@ -224,7 +228,9 @@ def model_image(
 def model_files(
     project: Project, patch: Callable[[str], str] = lambda text: text
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return file name -> text of the model's C, and of the files that a firmware needs only if it saves the model."""
+    """Return two dictionaries, file name -> text: the model's C code, and the files that a firmware needs only if it
+    saves the model.
+    """
     files = {name: patch(text) for name, text in project.sources.items()}
     snapshot = f"{project.spec.name}_snapshot.c"
     return files, {snapshot: files.pop(snapshot)} if snapshot in files else {}
@@ -258,7 +264,8 @@ def refuse_large_flash(project: Project, image: Image) -> None:
 def stack_bound(image: Image) -> int | None:
     """Return the largest stack, in bytes, that a public function can need, from GCC's stack figures and call graph.
 
-    The result is None if the figures are not known: for other compilers, and if functions of the float library are called.
+    The result is None if a figure is not known, because another compiler was used, or because functions of the float
+    library are called.
     """
     frames: dict[str, int] = {}
     calls: dict[str, set[str]] = {}

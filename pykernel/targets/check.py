@@ -60,11 +60,12 @@ def check_targets(
     progress: Progress | None = None,
     devices: Devices = (),
 ) -> Report:
-    """Run a stream through the host and through the C on each target, and compare state, statuses and answers.
+    """Run a stream through the host and through the C code on each target, and compare states, statuses and outputs.
 
     names: targets, or "all" for those targets whose tools are installed on this machine, and whose parts are large
     enough for the model.
-    chain, emulator: if not given, the first toolchain and the first emulator of each target that are installed here.
+    chain, emulator: the toolchain and the emulator; None: for each target, the first one that is installed on this
+    machine.
     tries: number of tries in the search for the most expensive call; 0 means no search.
     For other arguments, see ``pykernel.gen.check``.
 
@@ -103,7 +104,7 @@ def check_board(
     progress: Progress | None = None,
     devices: Devices = (),
 ) -> Report:
-    """Run a stream through the host and through the C on a board with the firmware of ``generate --for check``.
+    """Run a stream through the host and through the C code on a board with the firmware of ``generate --for check``.
 
     url: a port, or any other URL that pyserial supports: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.
     log: if given, the stream runs on the board once more, and the board's answers are written to this file for

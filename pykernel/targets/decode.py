@@ -25,9 +25,9 @@ def decoder(
 ) -> Decode:
     """Return the function ``decode`` for ``Graph``.
 
-    target: cycles are counted for the targets in CYCLES; for other targets they are 0.  read: returns up to 4 bytes at an
-    address.  place: returns the name of an address.  starts: addresses of functions.  records: records of the assembly.  A
-    branch with a record stays within its function, although the instruction may look like a call.
+    target: cycles are counted for the targets in CYCLES; for other targets, all cycles are 0.  read: returns up to 4
+    bytes at an address.  place: returns the name of an address.  starts: addresses of functions.  records: records of
+    the assembly.  A branch with a record stays within its function, although the instruction may look like a call.
     """
     if arch == "riscv":
         return _riscv(read, place, starts, records)
@@ -171,7 +171,7 @@ def _riscv(
     upper: dict[int, tuple[str, int]] = {}  # address after an auipc -> the auipc's register and value
 
     def behind_jump(address: int) -> int | None:
-        """Return the address after the jump at this address; None if there is no jump."""
+        """Return the address after the jump at this address, or None if there is no jump."""
         size, word, _ = raw(address)
         return address + size if word in ("j", "c.j") else None
 
@@ -288,7 +288,8 @@ def _avr(
         return address + 2 + 2 * (bits % 2**width - 2**width * (bits >> width - 1 & 1))
 
     def loop(address: int, to: int) -> tuple[int, int] | None:
-        """Return the limit of a loop that avr-gcc writes for a single operation, such as a shift; None for other loops.
+        """Return the limit of a loop that avr-gcc writes for a single operation, such as a shift, or None for other
+        loops.
 
         The loop's branch back to ``to`` is at ``address``.  The limit is (times, address of an instruction before the loop):
         the branch is executed at most ``times`` times for each execution of this instruction.
@@ -302,7 +303,7 @@ def _avr(
         if word == "ldi" and 16 + (bits >> 4 & 15) == counter and raw(address)[0] & 0x0407 == 0x0401:  # brne
             return (bits >> 4 & 0xF0) | bits & 15, to - 2
         skipped = word == "rjmp" and target(to - 2, bits, word) == address - 2
-        return (8 * len(body[:-1]), to - 2) if skipped else None  # in C, a value is shifted by fewer bits than it has
+        return (8 * len(body[:-1]), to - 2) if skipped else None  # in C, a shift count is below the width of the type
 
     def decode(address: int) -> Instruction:
         bits, size, word, cycles = raw(address)

@@ -25,7 +25,7 @@ class Unbounded(Exception):
 class Way:
     """A possible successor of an instruction: the next instruction, or the target of a branch.
 
-    cycles: cycles that the instruction takes in addition to its own if this successor follows.
+    cycles: number of additional cycles that the instruction takes if this successor follows.
     """
 
     to: int
@@ -37,7 +37,8 @@ class Way:
 class Instruction:
     """One instruction.
 
-    ways: its possible successors; none after a return.  called: the function that it calls before it continues.
+    ways: the possible successors; a return has none.  called: the function, if any, that the instruction calls before
+    execution continues at a successor.
     limit: (times, address): this instruction is executed at most ``times`` times for each execution of the instruction at
     ``address``.
     """
@@ -57,8 +58,8 @@ class Instruction:
 def annotate(assembly: str) -> str:
     """Add a record of each label, mark and branch (an address and a text) to a compiler's assembly.
 
-    A mark and a label may have the same address.  Only the assembly shows which one comes first, and which label a branch
-    has as its target.  The instructions do not change.
+    A mark and a label may have the same address.  Only the assembly shows which of the two comes first, and which label
+    a branch has as its target.  The instructions do not change.
     """
     lines: list[str] = []
     for number, line in enumerate(assembly.splitlines()):
@@ -125,13 +126,14 @@ class Block:
 
 
 Point = tuple[int, int]
-"""A position in the code: an address, and how many of the labels and marks at this address have been passed."""
+"""A position in the code: an address, and the number of labels and marks at this address that have been passed."""
 
 
 class Graph:
     """The control flow graph of some functions and of all functions that they call.
 
-    decode: returns the instruction at an address.  It raises Unbounded if the instruction's successors are not known.
+    decode: a function that returns the instruction at an address, and raises Unbounded if the instruction's successors
+    are not known.
     """
 
     def __init__(self, entries: Iterable[int], decode: Callable[[int], Instruction], records: Records) -> None:

@@ -15,7 +15,7 @@ from pykernel.gen.project import Project
 
 
 class JobModel(ABC):
-    """A model on another computer.  It has the same calls as CModel.
+    """A model on another computer, with the same methods as CModel.
 
     ticks: function -> the time of each call, by the other computer's counter.  stack_bytes: the largest use of the
     stack; 0 if not known.
@@ -53,7 +53,10 @@ class JobModel(ABC):
         return result if name == "hash" else result - (result >> 31 << 32)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it.  Returns (answers, statuses).  If nothing is learned, the statuses are those of the answers."""
+        """Predict each row, then learn it.  Returns (answers, statuses).
+
+        The statuses are those of the update, or those of the predictions if the model does not learn.
+        """
         program = self.spec.program
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
         results = self._samples(None, [x, y.reshape(len(y), -1)] if program.learns else [x])

@@ -47,7 +47,9 @@ class Load:
 
     @property
     def waiting(self) -> int:
-        """How many samples a queue must hold: those that arrive while the slowest sample is learned and its alarm is answered."""
+        """Number of samples that a queue must hold: those that arrive while the slowest sample is learned and its alarm
+        is answered.
+        """
         return math.ceil((self.most + self.answered) / self.hertz * self.rate) - 1
 
     def charge(self, microamperes_per_megahertz: float) -> float:
@@ -62,7 +64,7 @@ class Load:
 
 
 def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float) -> Load | None:
-    """Return the load from a row of ``check_targets`` or ``check_board``; None if the row has no cycles.
+    """Return the load from a row of ``check_targets`` or ``check_board``, or None if the row has no cycles.
 
     clock: cycles per second, if the row does not have this number.  rate: samples per second.
     """

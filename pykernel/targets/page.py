@@ -1,4 +1,6 @@
-"""Make an HTML file that needs no network, in which a model's generated C predicts and learns recorded rows while the reader watches."""
+"""Make an HTML file that needs no network, in which a model's generated C code predicts and learns recorded rows while
+the reader watches.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,7 @@ def make_page(
 def _beside(figures: Sequence[Html]) -> Html:
     if not figures:
         return Html("")
-    told = element("p", f"The report on these rows, which the PC wrote together with this page. {HINT}")
+    told = element("p", f"The PC wrote this report on the rows together with the page. {HINT}")
     return element("section", told, element("div", *figures, class_="two"), class_="made")
 
 
@@ -131,7 +133,9 @@ def _text(data: bytes) -> str:
 
 
 def _fields(host: HostModel) -> dict[str, Any]:
-    """Return the positions in memory of the stored vectors and of their number; empty for models without a budget."""
+    """Return the positions in memory of the stored vectors and of their number.  The result is empty for models without
+    a budget.
+    """
     found = {}
     for slot in host.memory.layout.slots:
         if slot.struct and slot.name in ("v", "n"):

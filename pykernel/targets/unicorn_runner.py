@@ -67,7 +67,8 @@ class EmulatedCpu:
             self.uc.reg_write(c.UC_RISCV_REG_MSTATUS, self.uc.reg_read(c.UC_RISCV_REG_MSTATUS) | FPU_ON)
 
     def call(self, name: str, *pointers: int, real: np.ndarray | None = None) -> int:
-        """Call a function whose arguments are pointers, followed by one number.  Returns its result as an unsigned 32-bit integer.
+        """Call a function whose arguments are pointers, followed by one number.  Returns the function's result as an
+        unsigned 32-bit integer.
 
         Raises CheckFailed if the CPU stops, such as at an unknown instruction or an invalid address.
         """
@@ -161,15 +162,15 @@ class Call:
 
 
 class UnicornModel:
-    """A model on the emulated CPU.  It has the same calls as CModel.
+    """A model on the emulated CPU, with the same methods as CModel.
 
-    The model is at the start of the part's RAM, the stack at its end.
+    The model is at the start of the part's RAM, and the stack is at the end of the RAM.
     costs: function -> instructions of each call that was not refused: the main question (such as predict) and the update
     in ``prequential``, questions in ``ask``, visits and actions.
     hardest: the most expensive call of the main question, and of the update.
     other_calls: function -> the largest number of instructions in one ``call``.
-    at_once: how many rows a caller should pass to one call of ``prequential``.  Between two calls, ``spent`` has the
-    number of all instructions so far.
+    at_once: number of rows that a caller should pass to one call of ``prequential``.  Between two calls, ``spent`` has
+    the number of all instructions so far.
     """
 
     at_once = 1
@@ -209,7 +210,10 @@ class UnicornModel:
         return result if name == "hash" else _signed(result)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it.  Returns (answers, statuses).  If nothing is learned, the statuses are those of the answers."""
+        """Predict each row, then learn it.  Returns (answers, statuses).
+
+        The statuses are those of the update, or those of the predictions if the model does not learn.
+        """
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         asks, learner = self.program.asks, self.program.learner
         answers, statuses = self.program.answers(asks, len(x), self.memory), np.zeros(len(x), np.int32)
@@ -302,7 +306,10 @@ class UnicornModel:
         return bytes(self.machine.uc.mem_read(self.model, self.memory.layout.nbytes))
 
     def after(self, contents: bytes, name: str) -> bytes:
-        """Return the bytes of a model after NAME_<name>(s) was called on ``contents``; unchanged if the model lacks this function."""
+        """Call NAME_<name>(s) on a model whose bytes are ``contents``, and return the new bytes.
+
+        If the model does not have this function, ``contents`` is returned.
+        """
         if f"{self.spec.name}_{name}" not in self.image.functions:
             return contents
         self.restore(contents)

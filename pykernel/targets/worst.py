@@ -17,7 +17,7 @@ INSTRUCTIONS = 100_000_000
 of instructions is usually reached first."""
 POOL = 16  # number of states that are kept
 FARTHEST = (*2.0 ** np.arange(24, 0, -1), 0.0)
-"""Factors, the largest first.  The search takes the first factor with which all numbers stay within their ranges."""
+"""Factors, the largest first.  The search takes the first factor with which the device accepts the state."""
 FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 
 
@@ -25,9 +25,9 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
     """Search for the most expensive call of a question or update, by hill climbing from the most expensive call of the stream.
 
     Each try begins with a state and a sample (from the most expensive call so far, or at random), changes the sample, and
-    counts the instructions of a call.  All states can occur on a device: updates reach them from a state of the stream,
-    from a state after a restore or another call, or from a forged snapshot that the device accepts.  The result depends
-    only on the arguments.
+    counts the instructions of a call.  Every state that is tried can occur on a device: updates lead to this state from
+    a state of the stream, from a state after a restore or another call, or from a forged snapshot that the device
+    accepts.  The result depends only on the arguments.
     """
     rng = np.random.default_rng(seed)
     best = model.hardest[name]
@@ -65,7 +65,9 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 
 
 def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
-    """Return the state after a call other than the update, or after it was saved, changed in some numbers, and loaded."""
+    """Return the state after a call other than the update, or after the state was saved, changed in some elements, and
+    loaded.
+    """
     program = model.program
     kind, changes = rng.integers(4), []
     if kind == 0 and program.actions:
@@ -85,9 +87,9 @@ def _saved(model: UnicornModel, memory: Memory) -> list[Slot]:
 
 
 def _forged(model: UnicornModel, state: bytes, changes: Sequence[tuple[int, slice, Sequence[float]]]) -> bytes:
-    """Return a saved state in which numbers of some fields have been multiplied by factors.
+    """Return a saved state in which elements of some fields have been multiplied by factors.
 
-    changes: (field, slice of its numbers, factors).  The first factor with which the device accepts the state is used.
+    changes: (field, slice of its elements, factors).  The first factor with which the device accepts the state is used.
     """
     memory = model.spec.memory(tuple(model.project.drop))
     kept = model.program.state_bytes(memory.layout)

@@ -1,12 +1,12 @@
-"""Batch kernel feature extraction (BKFE) of a Gram matrix, or within the span of a basis, in float64.
+"""Batch kernel feature extraction (BKFE), from a Gram matrix or within the span of a basis, in float64.
 
     found = bkfe(kernel.gram(x, x), rank=10, shrinkage=0.1)
     found.a, found.q, found.eigenvalues
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
 subspace tracking, 2016 ("paper 001").  The columns of Phi are the images phi(x_n) of the N samples.  The columns of
-L = Phi A are the r directions, which are combinations of these images.  lambda is the shrinkage.  The objective,
-equation 3, is
+L = Phi A are the r directions; each direction is a linear combination of the images.  lambda is the shrinkage.  The
+objective, equation 3, is
 
     1/2 sum_n |phi(x_n) - L q_n|^2 + lambda / 2 (|L|^2 + sum_n |q_n|^2)
 
@@ -33,9 +33,9 @@ from pykernel.training.reduced import FeatureRows, merged
 Method = Literal["closed", "alternating"]
 
 DENSE = 1024
-"""Maximum number of rows for which all eigenvalues are computed.
+"""Largest number of rows N for which a dense solver always computes the eigenvalues.
 
-With more rows, and r <= N / 10, the Lanczos method finds the r largest eigenvalues.
+For larger N, the Lanczos method computes the r largest eigenvalues if r <= N / 10.
 """
 EPS = float(np.finfo(np.float64).eps)
 
@@ -50,16 +50,17 @@ class Factors:
     Attributes
     ----------
     a : (N, r) float64
-        The coefficients of L = Phi A.  With "closed", a direction that vanishes has a column of zeros.
+        The coefficients of L = Phi A.  With method "closed", the column of a direction that vanishes is zero.
     q : (r, N) float64
-        The samples' coordinates: the minimiser of the objective for this A.
+        The samples' coordinates, which minimise the objective for this A.
     objective : (iterations,) float64
-        The objective after each iteration.  For "closed", one number: the minimum over all (A, Q) of this rank.
+        The objective after each iteration.  With method "closed", a single value: the minimum over all (A, Q) of this
+        rank.
     eigenvalues : (r,) float64
         Eigenvalues of G = A'KA, descending.  At the optimum they are (sigma_i - lambda)_+, where sigma_i are the square
         roots of K's eigenvalues.
     converged : bool
-        Whether the last iteration lowered the objective by less than the fraction ``tolerance``.
+        Whether the last iteration lowered the objective by at most ``tolerance`` times the objective.
     """
 
     a: np.ndarray
@@ -87,30 +88,30 @@ def bkfe(
     tolerance: float = 1e-10,
     seed: int = 0,
 ) -> Factors:
-    """Compute batch BKFE of a Gram matrix by paper 001, Algorithm 1, or the algorithm's limit in closed form.
+    """Compute the batch BKFE of a Gram matrix in closed form, or by the iteration of paper 001 (Algorithm 1).
 
     Parameters
     ----------
     gram : (N, N) array, symmetric and positive semidefinite
     rank : int
-        r, the maximum number of directions.  At most N directions, and at most as many as K has eigenvalues above
-        lambda^2, do not vanish.
+        r, the maximum number of directions.  The number of directions that do not vanish is at most N, and at most the
+        number of K's eigenvalues above lambda^2.
     shrinkage : float
         lambda > 0, in the unit of the square root of a kernel value.
     method : {"closed", "alternating"}
-        "closed": LQ is the matrix of the samples' images, with lambda subtracted from its singular values (values below
-        lambda become 0).  O(N^3) up to 1,024 rows or for r > N / 10; otherwise about 10 r products with K, O(N^2) each,
-        by Lanczos.
-        "alternating": from a random start, Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 are computed in turn;
-        each is the exact minimiser of the objective while the other is fixed.  O(N^2 r) per iteration.  In each
-        iteration the error of A falls by the factor max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the
-        error of the objective by the square of this factor.  Convergence is slow if eigenvalues are close together, or
+        "closed": LQ is Phi with each singular value sigma replaced by max(sigma - lambda, 0).  This is the limit of the
+        iteration.  The cost is O(N^3) if N <= 1,024 or r > N / 10; otherwise the Lanczos method computes about 10 r
+        products with K, O(N^2) each.
+        "alternating": from a random start, Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 are computed in
+        turn.  Each of them minimises the objective exactly for the present value of the other.  O(N^2 r) per iteration.
+        Each iteration multiplies the error of A by max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the
+        error of the objective by the square of this number.  Convergence is slow if eigenvalues are close together, or
         if lambda is small.
     iterations, tolerance
-        For "alternating": the maximum number of iterations, and the smallest relative decrease of the objective after which
-        another iteration follows.
+        Only for "alternating".  The computation stops after ``iterations`` iterations, or after an iteration that
+        lowers the objective by at most ``tolerance`` times the objective.
     seed : int
-        Seed of the random start, and of the start of the Lanczos method.
+        Seed for the random start of "alternating", and for the random start vector of the Lanczos method.
 
     Raises
     ------
@@ -210,7 +211,7 @@ def _alternating(
 
 
 def _ridge_solve(g: np.ndarray, shrinkage: float, right: np.ndarray) -> np.ndarray:
-    """Return (G + lambda I)^-1 b, (r, columns), without directions that consist only of rounding errors.
+    """Return (G + lambda I)^-1 b, (r, columns), ignoring directions whose eigenvalues are only rounding errors.
 
     O(r^3 + r^2 columns).
     """
@@ -219,14 +220,14 @@ def _ridge_solve(g: np.ndarray, shrinkage: float, right: np.ndarray) -> np.ndarr
 
 
 def inverse_of(values: np.ndarray, shrinkage: float) -> np.ndarray:
-    """Return 1 / (g + lambda) for each eigenvalue g of G, or 0 if the result would be only a rounding error."""
+    """Return 1 / (g + lambda) for each eigenvalue g of G, or 0 if g + lambda is only a rounding error."""
     values = np.maximum(values, 0.0)
     real = values + shrinkage > len(values) * EPS * values.max(initial=0.0)
     return np.divide(1.0, values + shrinkage, out=np.zeros_like(values), where=real)
 
 
 def above_rounding(values: np.ndarray) -> np.ndarray:
-    """Return, for each eigenvalue of G, whether it is more than a rounding error."""
+    """Return, for each eigenvalue of G, whether the eigenvalue is more than a rounding error."""
     return np.asarray(values > len(values) * EPS * values.max(initial=0.0))
 
 
@@ -235,8 +236,7 @@ def symmetric(a: np.ndarray) -> np.ndarray:
 
 
 def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
-    """Compute BKFE's optimum within the span of a basis, as weights of the basis's projection features, for use on a
-    device.
+    """Return BKFE's optimum within the span of a basis, as weights of the basis's projection features.
 
     basis: n vectors.  x: N rows, as ``as_rows`` accepts them.  rank: r, the maximum number of features.  shrinkage:
     lambda.
@@ -261,7 +261,9 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
 
 
 def directions(basis: Basis, rows: Rows, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return at most ``rank`` of the largest singular values of the rows' projection features, and their right singular vectors, (r, n)."""
+    """Return the largest singular values of the matrix of projection features, at most ``rank`` of them, and their
+    right singular vectors, (r, n).
+    """
     triangle = np.zeros((len(basis), len(basis)))
     for _, z in FeatureRows(basis, rows, keep=0):
         triangle = merged(triangle, z)

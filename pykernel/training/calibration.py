@@ -16,19 +16,20 @@ from scipy.special import expit, log_expit, log_softmax  # type: ignore[import-u
 STEPS = 100
 """Maximum number of Newton steps.  About ten steps are usually needed."""
 SUFFICIENT = 1e-4
-"""A step is accepted if the decrease is at least this fraction of the decrease that the gradient predicts (Armijo's
-rule).
+"""A step is accepted if the loss decreases by at least this fraction of the decrease that the gradient predicts
+(Armijo's rule).
 """
 SAME = 64 * np.finfo(np.float64).eps
-"""Decision values that differ by less than this fraction of the largest value are treated as equal, because the difference may be
-rounding error."""
+"""All decision values are treated as equal if half their range is at most this fraction of the largest magnitude,
+because the differences may be rounding errors.
+"""
 
 
 def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
     """Return the sigmoid's targets: (N+ + 1) / (N+ + 2) for positive samples, and 1 / (N- + 2) for negative samples.
 
-    positive: (l,) bool; weights: (l,), how often each sample counts.  The targets (l,) lie inside (0, 1), so that the
-    sigmoid's parameters stay finite even if the classes are separated.  See Platt (1999), section 2.1.
+    positive: (l,) bool; weights: (l,), the sample weights.  The targets (l,) lie inside (0, 1), so that the sigmoid's
+    parameters stay finite even if the classes are separated.  See Platt (1999), section 2.1.
     """
     positive = np.asarray(positive, bool)
     each = np.ones(len(positive)) if weights is None else np.asarray(weights, np.float64)
@@ -37,16 +38,15 @@ def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
 
 
 def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
-    """Return (a, b) of the best sigmoid that does not fall as f rises, so that a <= 0.  O(l) for each of about ten steps.
+    """Return (a, b) of the best sigmoid with a <= 0, which does not decrease with f.  O(l) for each of about ten steps.
 
     values: (l,) finite decision values of samples that the function was not trained on; positive: (l,) bool;
-    resolution: values that differ by at most about this number are treated as equal, because the difference may be
-    rounding error; the default limit, SAME times the largest magnitude, applies if it is larger;
-    weights: (l,) above 0, how often each sample counts.
+    resolution: all values are treated as equal if half their range is at most ``resolution``, or at most SAME times the
+    largest magnitude, because the differences may be rounding errors; weights: (l,), positive sample weights.
 
-    The minimiser is unique.  If a falling sigmoid would fit better (the function is worse than chance on unseen
-    samples), or if all values are equal, then a is 0, and the probability is the class's share of the samples.  The
-    result depends on the unit of the values: for ``c f + d`` with c > 0, the result is (a / c, b - a d / c).
+    The minimiser is unique.  If a decreasing sigmoid would fit better, because the function is worse than chance on
+    unseen samples, or if all values are equal, then a is 0, and the probability is the mean of the targets.  The result
+    depends on the unit of the values: for ``c f + d`` with c > 0, the result is (a / c, b - a d / c).
 
     Raises ValueError if the shapes differ, there are no samples, or a value is not finite.
     """
@@ -104,8 +104,8 @@ def fit_calibration(
     """Return the sigmoid of each function, (o, 2), with (a, b) in each row.
 
     values: (l, o) decision values of samples that the functions were not trained on.  Two classes share the function of
-    the second class (o = 1); more classes have one function each.  positions: (l,) classes from 0 to count - 1.
-    resolution, weights: as in ``fit_sigmoid``.
+    the second class (o = 1); with more classes, each class has a function.  positions: (l,) classes from 0 to count -
+    1.  resolution, weights: as in ``fit_sigmoid``.
     """
     values, positions = np.asarray(values, np.float64), np.asarray(positions)
     functions = 1 if count == 2 else count
@@ -123,8 +123,8 @@ def fit_calibration(
 def probabilities(values: Any, calibration: Any) -> np.ndarray:
     """Return the probability of each class, (n, k).  Rows sum to 1.  O(n k).
 
-    values: (n, o) decision values; calibration: (o, 2).  One function gives [1 - p, p].  Several functions give p_o /
-    sum of p, computed through logarithms, so that classes can be compared even if all are improbable.
+    values: (n, o) decision values; calibration: (o, 2).  One function gives [1 - p, p].  Several functions give p_o
+    divided by the sum of all p_o, computed from logarithms, so that the result is accurate even if every p_o is tiny.
     """
     values, calibration = np.asarray(values, np.float64), np.asarray(calibration, np.float64)
     z = values * calibration[:, 0] + calibration[:, 1]

@@ -6,14 +6,14 @@ form, without retraining.
     for ridge in (1e-3, 1e-2, 1e-1):                  # then O(l^2) for each ridge
         print(ridge, error_rate(targets, fisher.leave_one_out(ridge)))
 
-l samples, p basis vectors, o outputs.  All numbers are float64 on the host.  docs/closed-form.md derives every formula,
-and says how many digits are correct if the ridge is small.
+l samples, p basis vectors, o outputs.  All computations are in float64 on the host.  docs/closed-form.md derives every
+formula, and says how many digits are correct if the ridge is small.
 
 The predictions of each model are a projection of the targets y, attenuated by the ridge.  The residuals are A y with
-A = I - H, where H is the hat matrix.  The formulas for removed samples and columns need blocks of A, of the inverse P
-of the matrix of the normal equations, and of the matrix that couples A and P.  These blocks are computed as sums of
-squares and products in an orthonormal basis, so that no result is a difference of nearly equal numbers.  With a bias,
-the basis spans the vectors that sum to zero; without a bias, the basis spans all vectors.
+A = I - H, where H is the hat matrix.  The formulas for removed samples and columns use blocks of three matrices: A, the
+inverse P of the normal equations' matrix, and the matrix that couples A with P.  These blocks are computed as sums of
+squares and products in an orthonormal basis, which avoids cancellation.  With a bias, the basis spans the vectors that
+sum to zero; without a bias, the basis spans all vectors.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ Model = Literal["kfd", "ls-svm", "krr"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
 ASYMMETRY = 1e-6
-"""A diagonal element or an eigenvalue may be negative by up to this fraction of the largest one, because the matrix may
-have been computed in float32."""
+"""A negative diagonal element or eigenvalue is accepted if its magnitude is at most this fraction of the largest
+magnitude, because the matrix may have been computed in float32.
+"""
 LEAST_RIDGE = 1e-60
 """Smallest ridge, relative to the largest eigenvalue to which it is added.  The square of a smaller ridge would
 underflow.
@@ -67,8 +68,8 @@ class Solution:
 class _Weights:
     """The effect of a ridge on each direction.
 
-    kept: the fraction of the targets that stays in the residuals.  cos, sin: for KFD, cosine and sine of the angle whose
-    tangent is the direction's scale divided by sqrt(ridge).
+    kept: for each direction, the fraction of the targets' component that remains in the residuals.  cos, sin: for KFD,
+    cosine and sine of the angle whose tangent is the direction's scale divided by sqrt(ridge).
     """
 
     kept: np.ndarray
@@ -83,8 +84,8 @@ class _Problem(ABC):
     root: (l,), square roots of the targets' weights.  Weighted least squares is ordinary least squares with rows that are
     multiplied by ``root``.  All computations here use the multiplied rows, for which "sums to zero" means "orthogonal to
     root".
-    complete: whether the directions span all vectors (with a bias: all vectors that sum to zero).  If not, the part of
-    the targets outside of the span remains in the residuals, whatever the ridge.
+    complete: whether the directions span all vectors (with a bias: all vectors that sum to zero).  If ``complete`` is
+    false, the part of the targets outside the span remains in the residuals for every ridge.
     """
 
     columns = NO_COLUMNS
@@ -123,8 +124,8 @@ class _Problem(ABC):
 
         column: "deleted": the sample's basis vector is removed as well, as in retraining; "kept": only the sample's row
         is removed (paper 004, section 2.1).  For ls-svm and krr, both give the same result.
-        recode: with the coding "counts", whether the targets of the remaining samples are coded again with the class
-        counts of these samples, as in retraining.
+        recode: whether targets with the coding "counts" are computed again from the class counts of the remaining
+        samples, as in retraining.
         Raises UserError.
         """
         return self._cross_validated(ridge, None, column, recode)
@@ -167,8 +168,8 @@ class _Problem(ABC):
     def _taught(self) -> _Taught:
         """Indicators of the classes as targets.
 
-        Without a bias, a target that is 1 for all samples is needed as well, because such a model does not predict 1
-        exactly.
+        Without a bias, a target that is 1 for all samples is added, because a model without a bias does not predict
+        this target exactly.
         """
         member = self.targets.member
         return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))
@@ -194,11 +195,11 @@ class _Problem(ABC):
         return 0.0 if self.complete else np.maximum(full - self._squares.sum(axis=1), 0.0)
 
     def _kept_share(self, weights: _Weights) -> np.ndarray:
-        """Return the diagonal of A, 1 - h, (l,)."""
+        """Return the diagonal 1 - h of A, (l,)."""
         return self._squares @ weights.kept + self._rest
 
     def _kept_blocks(self, weights: _Weights, folds: np.ndarray) -> np.ndarray:
-        """Return the blocks of A for folds (n, f), (n, f, f)."""
+        """Return the blocks of A, (n, f, f), for the folds (n, f)."""
         rows = self.directions[folds]
         if self.complete:
             return (rows * weights.kept) @ rows.mT
@@ -206,11 +207,12 @@ class _Problem(ABC):
         return blocks - 1 / self.samples if self.bias else blocks
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
-        """Return the residual of each sample for the model trained without this sample, r / (1 - h), (l, o)."""
+        """Return the residual r / (1 - h) of each sample for the model trained without this sample, (l, o)."""
         return self._residuals(weights, taught) / self._kept_share(weights)[:, None]
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """Return the residuals of folds (n, f) for the models trained without the fold, A_FF^-1 r_F, (n, f, o).
+        """Return the residuals A_FF^-1 r_F, (n, f, o), of the folds (n, f), each for the model trained without the
+        fold.
 
         bases: (n, b), the basis vectors whose columns are removed together with each fold.
         """
@@ -232,11 +234,12 @@ class FisherProblem(_Problem):
     """Kernel Fisher discriminant: min |y - K alpha - b|^2 + ridge |alpha|^2.  Paper 004, equation 4.
 
     gram: (l, p), kernel values of samples and basis vectors.
-    columns: (p,), the index of the sample that each basis vector was taken from, or -1 for other vectors.  None, with p
-    == l, means that vector i is sample i.  Several basis vectors may come from the same sample; they are all removed with
-    this sample.
+    columns: (p,), the index of the sample that each basis vector was taken from, or -1 for other vectors.  If
+    ``columns`` is None, p must equal l, and vector i is sample i.  Several basis vectors may come from the same sample;
+    they are all removed with this sample.
 
-    The centred Gram matrix is decomposed in O(l p min(l, p)).  Up to 5 l p numbers are kept.  Raises UserError.
+    The centred Gram matrix is decomposed in O(l p min(l, p)).  The problem holds up to 5 l p numbers in memory.  Raises
+    UserError.
     """
 
     def __init__(self, gram: Any, targets: Targets, columns: Any = None) -> None:
@@ -350,15 +353,16 @@ class FisherProblem(_Problem):
 
 
 class RidgeProblem(_Problem):
-    """Kernel ridge regression, (K + ridge I) alpha = y, or the LS-SVM, which has a free bias and sum alpha = 0.
+    """Kernel ridge regression, (K + ridge I) alpha = y, or the LS-SVM, which adds a free bias and the constraint sum
+    alpha = 0.
 
     gram: (l, l), symmetric.  bias: True for LS-SVM (Suykens and Vandewalle 1999), False for kernel ridge regression.
     If the targets have weights s, the system is (K + ridge diag(1 / s)) alpha = y, which is solved through the matrix
     S K S + ridge I with S = diag(sqrt(s)).
 
-    The Gram matrix, centred if there is a bias, is decomposed in O(l^3).  About 2 l^2 numbers are kept.  Raises
-    UserError; solve() and the other methods also raise UserError if the ridge does not make an indefinite Gram matrix
-    positive definite.
+    The Gram matrix, centred if there is a bias, is decomposed in O(l^3).  The problem holds about 2 l^2 numbers in
+    memory.  Raises UserError; solve() and the other methods also raise UserError if the Gram matrix plus the ridge is
+    not positive definite.
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
@@ -384,7 +388,7 @@ class RidgeProblem(_Problem):
 
 
 def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> FisherProblem | RidgeProblem:
-    """Return the problem of a model: "kfd", "ls-svm" or "krr".  columns: for kfd only.  Raises UserError."""
+    """Return the problem for the model "kfd", "ls-svm" or "krr".  columns: only for kfd.  Raises UserError."""
     need_choice(model, "model", MODELS)
     if model == "kfd":
         return FisherProblem(gram, targets, columns)
@@ -394,7 +398,7 @@ def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> F
 
 
 def fold_numbers(folds: Any, samples: int) -> np.ndarray:
-    """Return the fold of each sample as numbers from 0 without gaps, (l,).  Raises UserError."""
+    """Return the fold of each sample, (l,), with the folds renumbered consecutively from 0.  Raises UserError."""
     given = np.asarray(folds)
     if given.shape != (samples,) or given.dtype.kind not in "iu" or given.min() < 0:
         raise UserError(f"folds must be whole numbers of 0 or more, one for each of the {samples} samples")
@@ -408,8 +412,8 @@ def fold_numbers(folds: Any, samples: int) -> np.ndarray:
 
 
 def _centred(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Return the coordinates of the columns of a (l, n) in an orthonormal basis of all vectors orthogonal to ``unit``,
-    (l - 1, n).  O(l n).
+    """Project the columns of a (l, n) onto the complement of ``unit``, and return their coordinates (l - 1, n) in an
+    orthonormal basis.  O(l n).
 
     unit: (l,), a unit vector of positive numbers.  The basis is the last l - 1 columns of the Householder reflection that
     maps the unit vector to the first axis.
@@ -419,7 +423,7 @@ def _centred(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
 
 
 def _spread(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Invert _centred(): return the vectors (l, n), orthogonal to the unit vector, of coordinates (l - 1, n).  O(l n)."""
+    """Invert _centred(): return the vectors (l, n) that have the coordinates a (l - 1, n).  O(l n)."""
     total = unit[1:] @ a
     return np.vstack([-total, a - np.outer(unit[1:], total / (unit[0] + 1))])
 
@@ -427,7 +431,8 @@ def _spread(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
 def alike(
     parts: np.ndarray, owned: np.ndarray, together: Callable[[int, int], int], most: int | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield groups of folds of equal sizes: samples (n, f) and basis vectors (n, b) of n folds.
+    """Group the folds of equal size, and yield the samples (n, f) and the basis vectors (n, b) of each group of n
+    folds.
 
     parts: the fold of each sample; owned: for each basis vector, the sample with which it is removed, or -1.
     together: a function of f and b that returns the maximum number of folds in a group.  Folds of more than ``most`` samples are left
@@ -451,7 +456,7 @@ def alike(
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a^-1 b for a (n, f, f) and b (n, f, o), or least-squares solutions if elimination meets an exact zero."""
+    """Return a^-1 b for a (n, f, f) and b (n, f, o), or least-squares solutions if a matrix is exactly singular."""
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:

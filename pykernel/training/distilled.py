@@ -1,16 +1,16 @@
 """Approximation of a kernel machine by a machine with fewer vectors (distillation), in three steps.
 
-1. Vectors are chosen among the machine's vectors, one at a time, so that the residual of its functions in feature
-   space is smallest.  The machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F.
-   Harrison, *Reduction of Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M.
-   Grant 1991).
-2. The weights are also fitted by ridge regression to the machine's answers on rows.  The weights with the smaller error
-   on held-out rows are used.
-3. Vectors, widths and weights are trained together to fit these answers (``pykernel.training.vectors``), until the
-   error on held-out rows stops falling.  The result is the reduced set of C. J. C. Burges (1996).
+1. Vectors are selected from the machine's vectors one at a time, each so that the residual of the machine's functions
+   in feature space is smallest.  The machine is projected onto the span of the selected vectors: a = K_mm^-1 K_mn w (B.
+   Mitchinson, T. J. Dodd, R. F. Harrison, *Reduction of Kernel Models*, Sheffield 2003; orthogonal least squares, S.
+   Chen, C. F. N. Cowan, P. M. Grant 1991).
+2. The weights are also fitted, by ridge regression, to the values of the machine's functions on rows of data.  The
+   weights with the smaller error on held-out rows are used.
+3. Vectors, widths and weights are trained together to fit these values (``pykernel.training.vectors``), until the error
+   on held-out rows stops falling.  The result is the reduced set of C. J. C. Burges (1996).
 
-The result has a Gaussian kernel, whatever kernel the machine has.  Labels are not needed, because the machine gives
-answers for any row.
+The result has a Gaussian kernel, whatever kernel the machine has.  Labels are not needed, because the machine's
+functions can be computed for any row.
 """
 
 from __future__ import annotations
@@ -41,20 +41,22 @@ MADE_UP = 4000
 MANY = 10_000
 """Maximum number of rows that are used.  From a longer recording, this many rows are drawn."""
 ASIDE, JUDGED = 0.15, 0.2
-"""ASIDE: the fraction of the rows on which the end of the search is decided.  JUDGED: the fraction on which the loss is
-measured."""
+"""ASIDE: the fraction of the rows that is used for early stopping.  JUDGED: the fraction that is used to measure the
+loss.
+"""
 RIDGE = 1e-6
-"""Ridge of the regression for the weights, which fits the functions in units of their standard deviations."""
+"""Ridge of the regression that fits the weights to the functions, which are divided by their standard deviations."""
 STEPS = 1000
 """Maximum number of steps of a search."""
 FAR = 1e6
-"""Largest distance from a row to the mean of the rows, in widths of a Gaussian kernel, or for other kernels in standard
-deviations of the inputs.  A device's inputs are never farther from the mean than this, and k-means would overflow on
-rows that are."""
+"""Largest difference between an input and its mean over the rows.  The unit is the kernel's width for Gaussian kernels,
+and the input's standard deviation for other kernels.  The inputs of a device differ less from the mean, and k-means
+would overflow on larger differences.
+"""
 VALUES = 2**22
 """Maximum number of kernel values in memory at once."""
 SPANNED = 1e-6
-"""A vector whose residual in feature space is below this number is treated as spanned."""
+"""A vector whose residual in feature space is below this number is treated as a combination of the selected vectors."""
 NORMAL = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
@@ -75,11 +77,12 @@ class Distilled:
     machine: the smaller machine; vectors_before: the number of vectors of the original machine.  rows: number of rows
     on which the loss was measured; they took no part in the search.  made_up: whether these rows were generated from
     the vectors.
-    error: root mean square difference between the two machines' functions, in units of their standard deviations; None
-    if functions for pairs of classes were replaced by one function for each class.
+    error: root mean square difference between the two machines' functions, in units of the original functions' standard
+    deviations; None if functions for pairs of classes were replaced by one function for each class.
     classes_differ: fraction of the rows whose predicted class differs; None if the machine predicts numbers.
-    steps: error (classes_differ if error is None) after each step: "projected" (None if the kernel is not positive
-    definite, or if the machine is only a part of the model), "weighed" and "moved".
+    steps: the value of ``error``, or of ``classes_differ`` if ``error`` is None, after each of the steps "projected",
+    "weighed" and "moved".  "projected" is None if the kernel is not positive definite, or if the machine is only a part
+    of the model.
     """
 
     machine: Machine
@@ -113,10 +116,11 @@ def distil(
     seed: int = 0,
     answers: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Distilled:
-    """Return a machine with m vectors that approximates the answers of the given machine.  The result is deterministic.
+    """Return a machine with m vectors that approximates the functions of the given machine.  The result is
+    deterministic.
 
-    x: rows of inputs, (rows, DIM), like those that the machine will get; None: rows are generated from the machine's
-    vectors.
+    x: rows of inputs, (rows, DIM), similar to those on which the machine will be used; None: rows are generated from
+    the machine's vectors.
     answers: a function that returns the model's functions at rows of scaled inputs, (rows, F); needed if the machine is
     only a part of the model.
     O(steps rows m D + rows n D + n^2 D) for n vectors.  Raises UserError.
@@ -137,7 +141,7 @@ def distil(
 
 
 def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> list[np.ndarray]:
-    """Return scaled inputs in three parts: for the training, for deciding when it ends, and for measuring the loss."""
+    """Return scaled inputs in three parts: for the training, for early stopping, and for measuring the loss."""
     if x is None:
         if machine.function in HIDDEN:
             raise UserError(
@@ -165,9 +169,10 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
 
 
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Generate rows similar to the given rows, (count, D).  Each generated row takes every input from one of two given rows.
+    """Generate rows similar to the given rows, (count, D).  Each generated row takes every input from one of two given
+    rows, chosen at random.
 
-    docs/guide/importing.md compares this with other methods.
+    docs/data/distilled-rows.csv compares this with other methods.
     """
     first, second = z[rng.integers(len(z), size=count)], z[rng.integers(len(z), size=count)]
     return np.asarray(np.where(rng.integers(2, size=first.shape) == 1, first, second))
@@ -191,10 +196,11 @@ def blocks(machine: Machine, z: np.ndarray, values: Callable[[np.ndarray], np.nd
 
 
 def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the chosen vectors, (up to m,), and the weights of the functions' projections, (up to m, F).
+    """Return the indices of the selected vectors, (up to m,), and the weights of the functions' projections, (up to m,
+    F).
 
-    Each choice minimises the residual of the functions, which are measured in units of their norms in feature space.
-    Fewer than m vectors are chosen if they span all other vectors.  O(n^2 D + n m (m + D)).
+    Each selection minimises the residual of the functions, which are divided by their norms in feature space.  Fewer
+    than m vectors are selected if these span all other vectors.  O(n^2 D + n m (m + D)).
     """
     kernel, v, weights = machine.kernel, machine.vectors, machine.columns_of_weights()
     left_of_functions = blocks(machine, v, lambda z: kernel.gram(z, v) @ weights)  # <r, k(v_i, .)>
@@ -221,7 +227,7 @@ def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
-    """Return the index of the predicted class for each row of functions, (rows,)."""
+    """Return the index of the predicted class for each row of function values, (rows,)."""
     if machine.support_class is None:
         return np.asarray(functions[:, 0] > 0 if functions.shape[1] == 1 else functions.argmax(axis=1), int)
     counted = votes(functions, len(machine.classes or ()))
@@ -229,8 +235,8 @@ def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
 
 
 class _Search:
-    """A search.  Rows are centered at their mean and divided by the kernel's width; functions are divided by their
-    standard deviations.
+    """The search for a smaller machine.  Rows are centered at their mean and divided by the result of ``width_of``;
+    functions are centered at their means and divided by their standard deviations.
     """
 
     def __init__(
@@ -311,7 +317,7 @@ class _Search:
         return np.concatenate([start, drawn[: self.m - len(start)]]), machine if self.whole else None
 
     def _weighed(self, start: np.ndarray, projection: Machine | None = None) -> trained.Vectors:
-        """Return the start of a search, with weights from ridge regression.
+        """Return the starting point of a search, with weights from ridge regression.
 
         The width is half the median distance.  If the kernel is Gaussian, the machine's width and the unchanged
         projection are tried as well, and the best of the three is taken.
@@ -328,7 +334,7 @@ class _Search:
         return min(found, key=self.risk)
 
     def _machine(self, found: trained.Vectors, source: Machine) -> Machine:
-        """Return the trained numbers as a machine that takes the source's inputs."""
+        """Return the trained parameters as a machine that takes the source's inputs."""
         one = len(found.log_scale) == 1 and bool((self.unit == self.unit[0]).all())
         e = np.exp(found.log_scale) / self.unit
         own = found.vectors * self.unit + self.middle

@@ -14,8 +14,8 @@ constraints apart from the bounds of its variables:
 
 alpha and b are the multipliers of the dual's constraints.  k_j'beta is the *price* of vector j.  If the price of a row is above 1
 in magnitude, adding the row as a vector would lower the objective.  The training follows the paper's loop (solve on a subset,
-judge, generate more basis functions), and starts from a greedy basis.  Each round adds the rows with the highest prices, and removes
-vectors that have no weight and a low price.
+judge, generate more basis functions), and starts from a greedy basis.  Each round adds the rows with the highest
+prices, and removes vectors whose weight is 0 and whose price is low.
 
 **A bound.**  Divided by the largest price of all rows, u is feasible in the dual of the machine that has all l rows as
 vectors.  Therefore -c'u, divided by the largest price, is at most the optimum of this machine, in spite of rounding
@@ -43,13 +43,15 @@ from pykernel.training.svm import ENOUGH, FIRST, Dual, asked, part_of, short
 LEFT = 1e-9
 """Weights smaller than this fraction of the largest weight are set to 0."""
 NEAR = 0.9
-"""Two limits.  A vector without a weight stays if its price is above NEAR.  If the cosine of two rows in the kernel's space is above
-NEAR, only the row with the higher price enters in a round."""
+"""Two limits.  A vector with the weight 0 stays if its price is above NEAR.  If the cosine between two rows in the
+kernel's feature space is above NEAR, only the row with the higher price enters in a round.
+"""
 AMONG = 8
 """The m rows that enter in a round are chosen among the AMONG * m rows with the highest prices."""
 WIDER = 4
-"""The training stops adding vectors when more than WIDER * ``n_max`` vectors have a weight, because most of them would be removed
-again."""
+"""The training stops adding vectors when more than WIDER * ``n_max`` vectors have nonzero weights, because most of
+these vectors would be removed again.
+"""
 MOST = 2**26
 """Maximum size of a linear program's matrix: 512 MB, of which SciPy makes several copies."""
 BLOCK = 2**22
@@ -63,7 +65,9 @@ Tell = Callable[[float, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """alpha (n,) and b; the dual's u (q,), which is feasible except that prices may be above 1; and the number of simplex steps."""
+    """The solution of one linear program: alpha (n,), b, the dual's u (q,), and the number of simplex steps.  u is
+    feasible except that prices may be above 1.
+    """
 
     alpha: np.ndarray
     bias: float
@@ -113,7 +117,7 @@ def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
 
 
 def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
-    """Return the price |k_i'beta| of each row's function, (l,).  O(l m D) for m rows whose beta is not 0."""
+    """Return the price |k_i'beta| of each row, (l,).  O(l m D) for m rows whose beta is not 0."""
     support = np.flatnonzero(beta)
     if not len(support):
         return np.zeros(len(rows))
@@ -128,10 +132,10 @@ def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
 class Round:
     """The result for one set of vectors.  Steps and objective are summed over all functions.
 
-    weighted: number of vectors with a weight in any function.  gap: the largest relative duality gap of a function, (objective -
-    dual) / objective, which is due to rounding.  residual: how far the highest price of any row is above 1.  excess: the largest,
-    over the functions, of an upper bound of (objective - optimum) / objective.  The optimum is that of the machine in which every
-    row is a vector.
+    weighted: number of vectors with a nonzero weight in any function.  gap: the largest relative duality gap of a
+    function, (objective - dual) / objective, which is due to rounding.  residual: the highest price of any row minus 1,
+    or 0 if no price is above 1.  excess: an upper bound of (objective - optimum) / objective, the largest of all
+    functions.  The optimum is that of the machine in which every row is a vector.
     """
 
     vectors: int
@@ -164,10 +168,10 @@ class SparseModel:
 class Trained:
     """The result of ``train``.
 
-    model: the machine, with only those vectors that have a weight.  start: for a warm start, the vectors that had a
-    weight before vectors were removed to satisfy ``n_max``.  beta: (l, o), the dual's weights of the rows.  rounds: the
-    result for each set of vectors.  reached: a sentence about the last result.  interrupted: whether Ctrl-C ended the
-    training.
+    model: the machine, without vectors whose weights are all 0.  start: vectors for a warm start, namely those with
+    nonzero weights before vectors were removed to satisfy ``n_max``.  beta: (l, o), the dual's weights of the rows.
+    rounds: the result for each set of vectors.  reached: a sentence about the last result.  interrupted: whether Ctrl-C
+    ended the training.
     """
 
     model: SparseModel
@@ -179,7 +183,7 @@ class Trained:
 
     @property
     def good(self) -> bool:
-        """Whether the training ended because no price was too high."""
+        """Whether every price is at most 1 + ``tolerance``, and the relative duality gap is at most ENOUGH."""
         return not self.stopped and self.rounds[-1].gap <= ENOUGH
 
     @property
@@ -187,7 +191,7 @@ class Trained:
         """A sentence about the result, and the reason why no more vectors entered."""
         last, rows = self.rounds[-1], len(self.beta)
         told = (
-            f"{last.weighted:,} of {last.vectors:,} vectors have a weight, and with all {rows:,} rows as vectors the objective "
+            f"{last.weighted:,} of {last.vectors:,} vectors have nonzero weights, and with all {rows:,} rows as vectors the objective "
             f"would be lower by {short(100 * last.excess)} % at most"
         )
         if last.gap > ENOUGH:
@@ -197,8 +201,8 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class _Function:
-    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the objective that the
-    machine with all rows as vectors would reach.
+    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the
+    optimum of the machine in which every row is a vector.
     """
 
     solution: Solution
@@ -248,7 +252,7 @@ def train(
     tell: Tell = lambda part, text: None,
     **options: Any,
 ) -> Trained:
-    """Solve on a set of vectors, and change the set until no row's price is above 1 by more than the tolerance.
+    """Solve on a set of vectors, and change the set until the price of every row is at most 1 + ``tolerance``.
 
     Parameters
     ----------
@@ -257,25 +261,27 @@ def train(
     duals : sequence of Dual
         One dual for each function.  The functions share the vectors.
     n_max : int
-        Maximum number of vectors with a weight.  As long as more vectors have a weight, those that contribute least,
-        but at most half of them, are removed, and the remaining vectors get new weights.
+        Maximum number of vectors with nonzero weights.  While more vectors have nonzero weights, the vectors that
+        contribute least are removed, at most half of them at a time, and the weights of the remaining vectors are
+        computed again.
     first : int
         Number of vectors in the first set.
     tolerance : float
-        How far a price may be above 1.
+        Largest amount by which a price may exceed 1.
     basis : Basis, optional
         If given, the vectors of this basis are used, and no other vectors enter.
     start : (n, D) array, optional
         The first set of vectors, for example from an earlier solution.
     method, seed, **options
-        How the first set is chosen, as in ``select_basis``.
+        Arguments of ``select_basis``, which chooses the first set.
 
-    Ctrl-C returns the result of the last finished set.  Before the first set is finished, it raises KeyboardInterrupt.
+    Ctrl-C ends the training: the result is that of the last finished set.  If no set is finished, KeyboardInterrupt is
+    raised.
 
     Raises
     ------
     UserError
-        One sentence says what is wrong with an argument, or that no vector can be chosen.
+        If an argument is invalid, or if no vector can be chosen.  The message is one sentence.
     """
     rows, duals, n_max, first, tolerance = asked(x, duals, n_max, first, tolerance)
     functions: list[_Function] = []
@@ -334,9 +340,10 @@ def _sizes(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Funct
 
 
 def _fewer(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], n_max: int) -> np.ndarray | None:
-    """Return the vectors that contribute most, or None if at most n_max vectors have a weight.
+    """Return the vectors that contribute most, or None if at most n_max vectors have nonzero weights.
 
-    At most half of the vectors are removed at a time: only new weights show how well the remaining vectors replace them.
+    At most half of the vectors are removed at a time, because only new weights show how well the remaining vectors
+    replace the removed ones.
     """
     size = _sizes(kernel, vectors, functions)
     left = np.count_nonzero(size)
@@ -386,14 +393,16 @@ def _alpha(functions: Sequence[_Function]) -> np.ndarray:
 
 
 def _stay(functions: Sequence[_Function]) -> np.ndarray:
-    """Return whether each vector has a weight or a high price in any function, (n,)."""
+    """Return whether each vector has a nonzero weight or a high price in any function, (n,)."""
     return _alpha(functions).any(axis=1) | (np.max([each.own for each in functions], axis=0) > NEAR)
 
 
 def _entering(
     rows: Rows, kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], most: int, tolerance: float
 ) -> np.ndarray:
-    """Return the rows with the highest prices, (m, D), without similar rows and without rows that are already vectors."""
+    """Return the rows with the highest prices, (m, D), leaving out rows that are similar to a chosen row or are already
+    vectors.
+    """
     price = np.max([each.price for each in functions], axis=0)
     order = np.argsort(-price, kind="stable")[: AMONG * most]
     asked = rows.take(order[price[order] > 1 + tolerance / 2])
@@ -416,7 +425,8 @@ def left_out(
     tell: Tell = lambda part, text: None,
     **options: Any,
 ) -> np.ndarray:
-    """Return the functions at each row, trained on the rows of other folds, (l, o).  options: as in ``train``.
+    """Return, for each row, the values of functions that were trained on the other folds, (l, o).  options: as in
+    ``train``.
 
     folds: (l,).  If the other folds hold only one class, the function is constant: 1 or -1, the target of that class.
     """

@@ -43,7 +43,7 @@ class Machine:
     scale: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
     label: dict[str, Any] | None = None  # the spec's [label], if it is known
-    largest: float | None = None  # largest magnitude of the inputs, if the vectors do not show it
+    largest: float | None = None  # largest magnitude of the inputs; None: that of the vectors
     seen: np.ndarray | None = (
         None  # (rows, DIM): smallest, largest and other values of each training input, if the vectors are not inputs
     )
@@ -53,10 +53,10 @@ class Machine:
     max_value: float | None = None
     alpha: float = 1.0  # for function "rational-quadratic"
     offsets: np.ndarray | None = None  # (n,), added to x'v for hidden units and "fourier"; None: zeros
-    taken: tuple[int, ...] | None = None  # the source's inputs that are used, if only some are
+    taken: tuple[int, ...] | None = None  # positions of the source's inputs that are used; None: all
     inputs_of_source: int | None = None  # number of the source's inputs, if ``taken`` is given
     gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
-    mixes: int = 0  # how many more numbers the source adds up for a function than the machine does
+    mixes: int = 0  # number of additional terms in the source's sum for a function
     signal: Spec | None = None  # a spec whose signal stage computes the inputs x; columns are then its channels
 
     @property
@@ -91,7 +91,7 @@ class Machine:
 
     @property
     def shifts(self) -> np.ndarray:
-        """The number that is added to x'v for each vector, for hidden units and "fourier", (n,)."""
+        """The offset that hidden units and "fourier" add to x'v, for each vector, (n,)."""
         return np.zeros(len(self.vectors)) if self.offsets is None else self.offsets
 
     @property
@@ -138,11 +138,11 @@ class Machine:
 
 
 def votes(functions: np.ndarray, classes: int) -> np.ndarray:
-    """Return the number of votes for each class, from functions of pairs of classes, (rows, classes).
+    """Return the number of votes for each class, (rows, classes), counted from the functions of pairs of classes.
 
-    A number between -1/2 and 1/2 is added, which measures how clear the votes were.  The result equals scikit-learn's
-    decision_function, with one exception: a value of exactly zero is a vote for the second class, as in scikit-learn's
-    predict.
+    To each number of votes a term between -1/3 and 1/3 is added, which is larger if the votes for the class were
+    clearer.  The result equals scikit-learn's decision_function, with one exception: a value of exactly zero is a vote
+    for the second class, as in scikit-learn's predict.
     """
     counted, clear = np.zeros((2, len(functions), classes))
     for p, (i, j) in enumerate(pairs(classes)):

@@ -1,5 +1,6 @@
-"""Networks with one hidden layer, trained as scikit-learn users would train them: on standardised numbers, by L-BFGS, with a
-penalty chosen on held-out rows."""
+"""Networks with one hidden layer, trained as scikit-learn users would train them: on standardised data, by L-BFGS, with
+a penalty chosen on held-out rows.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def trained_network(
         x, y = x[drawn], y[drawn]
     first = round((1 - HELD_OUT) * len(x))
     tried = penalties if len(x) - first > 1 else penalties[-1:]
-    # use one thread, so that the bits do not depend on the number of threads
+    # use one thread, so that the result does not depend on the number of threads
     with one_thread, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # L-BFGS need not converge, because the result is judged on held-out rows
         scores = [fitted(alpha, slice(first)).score(x[first:], y[first:]) if len(tried) > 1 else 0.0 for alpha in tried]

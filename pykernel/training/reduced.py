@@ -1,4 +1,4 @@
-"""Least squares on a basis of n vectors, in O(l n^2) instead of O(l^3) with all samples.
+"""Least squares on a basis of n vectors, in O(l n^2); with all samples as vectors, the cost would be O(l^3).
 
     basis = select_basis(x, MercerKernel("gaussian", gamma=0.5), 200)
     machine = ReducedProblem("krr", basis, x, Targets.of_values(y))    # one pass over the rows
@@ -7,8 +7,9 @@
     model.predict(x_new)
 
 There are l samples, n basis vectors, o outputs and D inputs.  The projection features are z(x) = L^-1 k_S(x) with
-K_SS = L L'.  The features' inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows may be anything that ``as_rows``
-accepts, and are processed in blocks, so memory is O(l o + n^2 + a block).  All computations are in float64 on the host.
+K_SS = L L'.  The features' inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows may be anything that
+``as_rows`` accepts.  They are processed in blocks, which takes O(l o + n^2) memory in addition to a block.  All
+computations are in float64 on the host.
 
 docs/reduced.md derives the formulas.
 """
@@ -88,7 +89,7 @@ class FeatureRows:
         return len(self.rows)
 
     def of(self, x: np.ndarray) -> np.ndarray:
-        """Return the features of rows x (k, D), (k, n)."""
+        """Return the features (k, n) of the rows x (k, D)."""
         return self.basis.kernel.gram(x, self.basis.vectors) if self.columns else self.basis.features(x)
 
     @cached_property
@@ -153,9 +154,10 @@ class ReducedProblem:
     x: l rows, as ``as_rows`` accepts them.  targets: the targets of the l rows.  keep: features are kept in memory if
     they have at most this many elements.
 
-    One pass computes a triangular factor R of [1 F Y] (F: features) from blocks, by QR, without normal equations,
-    O(l n^2).  The same singular values of R are used for every ridge.  Cross-validation takes one more pass for any
-    number of ridges.  The basis is fixed: a basis vector stays even if the sample from which it comes is left out.
+    One pass over the rows computes a triangular factor R of [1 F Y], where F are the features, in O(l n^2).  R is
+    computed by QR of blocks, without normal equations.  The same singular values of R are used for every ridge.
+    Cross-validation takes one more pass for any number of ridges.  The basis is fixed: a basis vector stays even if the
+    sample from which it comes is left out.
 
     Raises UserError.
     """
@@ -207,8 +209,8 @@ class ReducedProblem:
     def leave_one_out(self, ridge: float) -> np.ndarray:
         """Predict each sample with the model trained without this sample, (l, o).  One pass.  Raises UserError.
 
-        With the coding "counts", the targets of the remaining samples are coded with the class counts of these samples, as
-        in retraining.
+        Targets with the coding "counts" are computed again from the class counts of the remaining samples, as in
+        retraining.
         """
         return cast(np.ndarray, self.leave_one_out_path([ridge])[0])
 
@@ -246,9 +248,9 @@ class ReducedProblem:
         """Return ``leave_fold_out`` for R ridges, (R, l, o).
 
         Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
-        which gives the same result as retraining.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2) numbers.
-        Smaller folds are left out by blocks of the hat matrix, in O(l n f + l f^2) for each ridge if folds have f
-        samples.  For this, the rows are read in the order of the folds.
+        which gives the same result as retraining.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2)
+        memory.  Smaller folds, of f samples each, are left out by blocks of the hat matrix, in O(l n f + l f^2) for
+        each ridge; the rows are then read in the order of the folds.
         """
         values = self._checked(ridges)
         parts = fold_numbers(folds, self.samples)
@@ -304,7 +306,7 @@ class ReducedProblem:
     def _leave_large_folds_out(
         self, ridges: np.ndarray, parts: np.ndarray, large: np.ndarray, predictions: np.ndarray
     ) -> None:
-        """Merge the factors of all other folds.
+        """Predict each large fold with the merged factors of all other folds.
 
         Prefix and suffix merges are used, so that no factor has to be subtracted.
         """
@@ -573,7 +575,9 @@ def nystrom_content(
 
 
 def need_distinct(basis: Basis, precision: str) -> None:
-    """Raise UserError if a vector adds less to the span of the vectors before it than the precision resolves."""
+    """Raise UserError if a vector is so close to the span of the vectors before it that the precision cannot resolve
+    the difference.
+    """
     least = LEAST_ALD_THRESHOLD[precision]
     delta = basis.factor.diagonal() ** 2 / basis.kernel.diagonal(basis.vectors)
     worst = int(delta.argmin())

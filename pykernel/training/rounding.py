@@ -21,23 +21,25 @@ from pykernel.spec.model import Spec
 from pykernel.training.machine import Machine
 
 COARSE, SEEN = 0.1, 1000
-"""COARSE: largest rounding error without a warning, as a fraction of the function's spread.  SEEN: maximum number of
-vectors that are checked."""
+"""COARSE: a rounding error above this fraction of the function's standard deviation causes a warning.  SEEN: maximum
+number of vectors that are checked.
+"""
 NOTED_VALUES = 2**21
 """Maximum number of kernel values that are computed for the check."""
 
 SLACK = 1.01
 """Factor for terms of order u^2, and for the rounding errors of the bound itself."""
 LEAST = 2.0**-50
-"""A bound of the kernel values that the device replaces with zero.  The device does this if e^-r is below 2^-60; values
-of Matern kernels are larger than e^-r."""
+"""An upper bound of the kernel values that the device replaces with zero.  The device replaces a value with zero if
+e^-r is below 2^-60; values of Matern kernels are larger than e^-r.
+"""
 VALUES = 2**20
 """Maximum number of kernel values in memory at once."""
 
 
 def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -> np.ndarray:
-    """Return the largest error of the device's functions at rows of x, (rows, F).  x must be numbers of the device's
-    precision.
+    """Return the largest error of the device's functions at rows of x, (rows, F).  The elements of x must be
+    representable in the device's precision.
 
     rounded: for integer models, the largest rounding error of the inputs in counts, as one number or (DIM,).
     """
@@ -107,9 +109,9 @@ def error_bound(
 ) -> np.ndarray:
     """Return the largest error of functions that are computed in a precision, at rows of x, (rows, F).  O(rows n D).
 
-    The machine's numbers are first rounded to the precision; sums are computed in the order of its vectors.  For a
-    custom kernel, the error of a value is assumed to be at most 16 u times the kernel's bound.  shifted: inputs may be
-    scaled before they are centered, x * scale - center * scale, as in MinMaxScaler.
+    The machine's parameters are first rounded to the precision, and sums are computed in the order of the vectors.  For
+    a custom kernel, the error of a value is assumed to be at most 16 u times the kernel's bound.  shifted: inputs may
+    be scaled before they are centered, x * scale - center * scale, as in MinMaxScaler.
     """
     u = float(np.finfo(PRECISIONS[precision].dtype).eps) / 2
     weights, rows = machine.columns_of_weights(), max(1, VALUES // max(1, len(machine.vectors)))
@@ -256,8 +258,8 @@ def _normalised_error(
 def notes(machine: Machine, spec: Spec) -> list[str]:
     """Return sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
 
-    Large weights that cancel out, as in a Gaussian process without noise, have rounding errors that are not small in
-    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors.  Hidden units get no
+    If large weights cancel out, as in a Gaussian process without noise, their rounding errors can be large in
+    comparison with the sum.  The warning is based on a bound for inputs at the machine's vectors.  Hidden units get no
     warning, because their vectors are not inputs.
     """
     found = list(machine.notes)

@@ -30,8 +30,9 @@ Criterion = Literal["error", "press"]
 CrossValidation = Literal["deleted", "kept"] | int
 
 GROUPS = 10
-"""Number of groups into which the errors of leave-one-out are divided to compute the optimism.  The folds of S-fold
-cross-validation are divided in the same way if S is above MOST_FOLDS."""
+"""Number of groups into which the samples' errors are divided to compute the optimism, for leave-one-out and for more
+than MOST_FOLDS folds.
+"""
 MOST_FOLDS = 20
 PAIRS = 2000
 """Number of pairs of samples from which the typical distance is estimated."""
@@ -74,10 +75,10 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, total: float | None = None) -> tuple[float, ...]:
     """Return ridges in steps of half a decade, rounded to three digits, in ascending order.
 
-    The largest ridge is an upper bound of the numbers to which ridges are added.  krr, ls-svm: lambda is added to the
-    eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).  The ridges go from 1e-8 t to t (17
-    values).  kfd: mu is added to squared singular values, which are at most t^2.  The ridges go from 1e-12 t^2 to t^2
-    (25 values).
+    The largest ridge is an upper bound of the eigenvalues or squared singular values to which a ridge is added.  krr,
+    ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).  The
+    ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.  The
+    ridges go from 1e-12 t^2 to t^2 (25 values).
     For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: all rows or some of them; the mean
     is over the first 2,000 rows of x.  total: the sum of the samples' weights; the number of rows if not given.
     """
@@ -124,8 +125,9 @@ class GroupFolds(int):
 
 
 def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
-    """Return the fold of each sample, (l,) from 0 to count - 1.  Fold sizes differ by one at most, also within each
-    class.  With ``GroupFolds``, the numbers of groups in the folds differ by one at most.
+    """Return the fold of each sample, (l,) from 0 to count - 1.  The numbers of samples in the folds differ by at most
+    one, and so do the numbers of samples of each class.  With ``GroupFolds``, the numbers of groups in the folds differ
+    by at most one.
 
     The result is deterministic for a seed.  Raises UserError unless the number of folds is from 2 to l, or with
     ``GroupFolds`` from 2 to the number of groups.
@@ -176,15 +178,16 @@ class Grid(ABC):
         """Yield, for each ridge, the predictions of all samples, (l, o), by models trained without the sample or its
         fold.
 
-        For an impossible cell, yield the reason instead: the kernel overflows, or the ridge does not make an indefinite Gram
-        matrix positive definite.
+        For an impossible cell, yield the reason instead: the kernel overflows, or the Gram matrix plus the ridge is not
+        positive definite.
         """
 
 
 @dataclass(frozen=True)
 class _Whole(Grid):
-    """A grid of models.  Their expansion vectors are all samples or, for kfd only, the vectors of a basis.  basis:
-    expansion vectors, or None for the samples themselves.  columns: as in ``closed_form``.
+    """A grid of models whose expansion vectors are all samples or, for kfd only, the vectors of a basis.
+
+    basis: expansion vectors, or None for the samples themselves.  columns: as in ``closed_form``.
     """
 
     x: np.ndarray
@@ -205,7 +208,7 @@ class _Whole(Grid):
                 yield error
 
     def _problem(self, width: float) -> Any:
-        """Return the decomposed problem of a width."""
+        """Return the problem for a width, with its Gram matrix decomposed."""
         gram = self.mercer.with_width(width).gram(self.x, self.x if self.basis is None else self.basis)
         return problem(self.model, gram, self.targets, self.columns)
 
@@ -255,15 +258,15 @@ class Selection:
     smallest PRESS, then by the largest ridge, then by the smoothest kernel (the largest sigma, the smallest gamma).
     taken: the chosen cell.  Of all cells that are as good as the best cell, it has the largest ridge; ties are broken by
     the smoothest kernel.  With "press", a cell is as good as the best if the root of its PRESS is at most 1 % above the
-    smallest.  With "error", its error rate must be at most 1 % above the smallest, and the root of its PRESS at most 1 %
-    above the smallest of all cells with such an error rate.  The reason for this rule: where the error hardly changes,
-    the position of the minimum is random, and the model at the minimum often has huge weights, which cause large errors
-    for unusual rows.
-    optimism: by how much the smallest ``by`` is expected to be too small, because it is a minimum.  The optimism is the
-    mean over folds k of e_k(best) - min e_k, with e_k the error within the fold (Tibshirani and Tibshirani, "A bias
-    correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009).  For leave-one-out, a fold
-    of one sample would have a minimum of zero, so the errors are divided into 10 stratified groups, which replace the
-    folds.  The optimism of the taken cell is assumed to be the same.
+    smallest.  With "error", two conditions hold for such a cell: its error rate is at most 1 % above the smallest error
+    rate, and the root of its PRESS is at most 1 % above the smallest root among the cells that meet the first
+    condition.  The reason for this rule: where the error hardly changes, the position of the minimum is random, and the
+    model at the minimum often has huge weights, which cause large errors for unusual rows.
+    optimism: the expected difference between the true error and the smallest cross-validated error, which is too small
+    because it is a minimum.  The optimism is the mean over folds k of e_k(best) - min e_k, with e_k the error within
+    the fold (Tibshirani and Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl.
+    Stat. 3(2), 2009).  For leave-one-out, a fold of one sample would have a minimum of zero, so the errors are divided
+    into 10 stratified groups, which replace the folds.  The optimism of the taken cell is assumed to be the same.
     """
 
     model: Model
@@ -309,7 +312,9 @@ class Selection:
 
     @property
     def value(self) -> float:
-        """The cross-validated ``by`` of the taken cell, which is too small by about the optimism."""
+        """The cross-validated error rate or PRESS (see ``by``) of the taken cell, which is too small by about the
+        optimism.
+        """
         return float(self.surface[self.taken])
 
     @property
@@ -411,18 +416,21 @@ def select(
     MercerKernel, whose gamma is replaced with each width.
     widths: sigma for "gaussian", gamma for other kernels; None: ``default_widths``.  "linear" has no width; for
     "custom", None means the gamma of the kernel.
-    ridges: mu for "kfd", lambda for "ls-svm" and "krr".  The ridges are absolute, in the unit of the matrix to which they
-    are added (K'K and K).  None: ``default_ridges``, which are relative to the kernel's diagonal.
+    ridges: mu for "kfd", lambda for "ls-svm" and "krr".  The ridges are absolute, in the unit of the matrix to which
+    they are added: K'K for "kfd", and K for the other models.  None: ``default_ridges``, which are relative to the
+    kernel's diagonal.
     basis: for "kfd" only, the expansion vectors: positions of samples (p,), or vectors (p, d); None: all samples.
     columns: (p,), for a basis given as vectors, the index of the sample that each vector was taken from, or -1 (the
     default) for other vectors.
 
-    cv: "deleted": leave-one-out with row and column, as in retraining; "kept": paper 004's estimate, which keeps the
-    column (for ls-svm and krr, both give the same result); or a number S of stratified folds, drawn with ``seed``.
-    by: "error" (only for classes, and their default) or "press".
+    cv: "deleted": leave-one-out that removes the sample's row and column, as in retraining; "kept": paper 004's
+    estimate, which removes only the row (for ls-svm and krr, both give the same result); or a number S of stratified
+    folds, drawn with ``seed``.
+    by: "error" (the default for classes, and possible only for classes) or "press".
 
-    jobs: number of processes; None or 1: this process.  Each worker holds the Gram matrix of one width at a time, and
-    computes with one thread, so that on machines of the same kind, the bits do not depend on the number of workers.
+    jobs: number of worker processes; None or 1: everything is computed in this process.  Each worker holds the Gram
+    matrix of one width at a time, and computes with one thread, so that the result is bit-identical for any number of
+    workers on machines of the same kind.
     progress: show a bar.
 
     Raises UserError if an argument is invalid, or if the Gram matrices do not fit into the memory of this machine.
@@ -486,7 +494,7 @@ def searched(
     taken = _taken(grid.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    # the optimism of the minimum is used for the taken cell, because the two are near each other
+    # the optimism of the best cell is used for the taken cell, because the errors of these cells are nearly equal
     cell = best[0] * len(ridges) + best[1]
     optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, grid.groups, grid.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
@@ -497,8 +505,8 @@ def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.
     """Return the optimism of a minimum of cross-validated errors: sum_k n_k/n (e_k(best) - min e_k).
 
     errors: (candidates, folds), the error of each candidate within each fold.  best: the chosen candidate.  groups:
-    (l,), each sample's fold, whose sizes n_k are the weights; each: (l,), how often each sample counts.  Tibshirani and
-    Tibshirani (2009), generalised to unequal folds.
+    (l,), the fold of each sample; the sizes n_k of the folds are the weights.  each: (l,), the sample weights.
+    Tibshirani and Tibshirani (2009), generalised to unequal folds.
     """
     sizes = np.bincount(groups, weights=each)
     weights = sizes / sizes.sum()
@@ -529,7 +537,7 @@ def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tupl
         raise UserError(f"{what} is empty; give at least one value, or leave {what} out for a grid made from the data")
     wrong = values[~(np.isfinite(values) & (values > 0))]
     if len(wrong):
-        raise UserError(f"{what} holds {wrong[0]:g}; each must be above zero and finite")
+        raise UserError(f"{what} holds {wrong[0]:g}; each value must be above zero and finite")
     return tuple(values.tolist())
 
 

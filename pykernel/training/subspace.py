@@ -82,7 +82,7 @@ class HostSubspace:
         tolerance: float = 1e-10,
         **options: Any,
     ) -> HostSubspace:
-        """Minimise BKFE's objective over the rows of x by paper 001, Algorithm 1, or its closed form.
+        """Minimise BKFE's objective over the rows of x in closed form, or by the iteration of paper 001 (Algorithm 1).
 
         x : (N, D), in any form that ``as_rows`` accepts
         rank, shrinkage, method, seed, iterations, tolerance
@@ -92,7 +92,7 @@ class HostSubspace:
             kept.
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options``; the
             argument ``method`` of ``select_basis`` is given as ``selector``.  Basis: L stays in the span of this basis.
-            With an int or a Basis, ``method`` must be "closed", and the result is the optimum within the span, from the
+            With an int or a Basis, ``method`` must be "closed", and the optimum within the span is computed from the
             singular values of the features.  The computation takes one pass over the rows, O(N n (D + n)), and keeps
             only n vectors, so it is suitable for large N and for devices.
         """
@@ -241,22 +241,22 @@ class HostSubspace:
         triangular: bool = False,
         distance: Distance = "auto",
     ) -> Spec:
-        """Make a frozen spec.  Without ``model``, predict writes z(x), and the frozen model takes m (D + r) numbers of
-        flash.  With a linear model of z, predict writes the linear model's functions, and the frozen model takes
+        """Make a frozen spec.  Without ``model``, predict writes z(x), and the frozen model stores m (D + r) numbers in
+        flash.  With a linear model of z, predict writes the functions of the linear model, and the frozen model stores
         m (D + o) numbers.
 
         model : None, or a fitted estimator, or a pair (coef (o, r) or (r,), intercept)
             Trained on ``features(x, triangular)``.  An estimator needs ``cluster_centers_``, or an affine
             ``decision_function``, or else an affine ``predict``, and may be the last step of a pipeline of scalers.
-            With ``cluster_centers_``, the nearest centre has the largest function.  Two classes have one function,
-            positive for the second class.
-            Classifiers and clusterings give classes: ``NAME_classify`` writes the index.  The probability of a binary
-            LogisticRegression is converted as well.
+            With ``cluster_centers_``, the function of the nearest centre is the largest.  Two classes or two centres
+            have one function, which is positive for the second class or centre.
+            For classifiers and clusterings, ``NAME_classify`` writes the index of the class.  The probability of a
+            binary LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance
             As for ``from_sklearn``.
 
-        Raises UserError if no spec is possible, for more than 64 outputs, or if all directions vanish.  Warns if
-        little shrinkage makes the weights so large that float32 is too coarse for their sum.
+        Raises UserError if no spec is possible, if there are more than 64 outputs, or if all directions vanish.  Warns
+        if the shrinkage is so small that float32 is too coarse for the sum of the large weights.
         """
         if not self.kept:
             raise UserError(
@@ -317,7 +317,7 @@ def _triangular_root(g: np.ndarray) -> np.ndarray:
 def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients (r, o) and intercepts (o,) of a linear model of r features.
 
-    For a fitted estimator, they are computed from its values at 0 and at the unit vectors.
+    The coefficients of a fitted estimator are computed from its values at 0 and at the unit vectors.
     """
     kind = type(model).__name__
     if isinstance(model, tuple) and len(model) == 2:
@@ -344,7 +344,7 @@ def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
     bias = values(np.zeros((1, rank)))[0]
     theta = values(np.eye(rank)) - bias
-    # check the weights at a point far from those at which they were measured
+    # check the weights at other points than those from which the weights were computed
     probes = np.random.default_rng(0).standard_normal((8, rank)) * 2.0 ** np.arange(-4, 4)[:, None]
     size = np.abs(probes) @ np.abs(theta) + np.abs(bias)
     if not (np.abs(values(probes) - probes @ theta - bias) <= 1e-9 * size + 1e-300).all():

@@ -8,10 +8,10 @@ l rows, n basis vectors, K~ = Z Z' with the features Z (l, n) of a greedy basis.
 
     min 1/2 beta' K~ beta + c'u    with    beta_i = sum of s_j u_j over the variables j of row i,  1'beta = 0,  0 <= u <= h
 
-A row with a class has one variable (s = 1 or -1 for the class; c = -1; h = C times the row's weight).  A row with a number has two
-variables, for labels above and below the tube (s = 1 and -1; c = epsilon - s y).  The function is f = K~ beta + b, where b is the
-multiplier of 1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j max(0, -(s_j f + c_j)), with the hinge loss or the
-epsilon-insensitive loss.
+For classes, a row has one variable: s is 1 or -1, c = -1, and h is C times the row's weight.  For regression, a row has
+two variables, for labels above the tube (s = 1) and below the tube (s = -1), with c = epsilon - s y.  The machine's
+function is f = K~ beta + b, where b is the multiplier of 1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j
+max(0, -(s_j f + c_j)), with the hinge loss or the epsilon-insensitive loss.
 
 Each step of Mehrotra's predictor-corrector method solves the reduced KKT system, with the matrix K~ + diag(sigma), twice in O(l n^2)
 by Woodbury's identity (``LowRankSystem``).  K - K~ is positive semidefinite, because the basis spans a subspace of the
@@ -61,14 +61,17 @@ FIRST = 64
 KEPT = 2**27
 """Features of at most this many numbers (1 GiB) are kept.  Larger arrays are computed anew in each pass."""
 JUDGES = 2**28
-"""The true residual is computed on all rows if this takes at most this many kernel values, otherwise on DRAWN rows."""
+"""The residual of the full machine is computed on all rows if at most this many kernel values are needed, otherwise on
+DRAWN rows.
+"""
 DRAWN = 2000
-"""Number of rows that are drawn for the true residual."""
+"""Number of rows that are drawn for the residual of the full machine."""
 BLOCK = 2**22
 """Maximum number of kernel values in memory at once: 32 MB."""
 INSIDE = 0.03
-"""A start from an earlier solution is moved away from the bounds by this fraction of the distance between them.  Starts
-nearer to the bounds take more steps (docs/records.md, svm)."""
+"""A start from an earlier solution is moved away from the bounds by this fraction of the distance between the bounds.
+Starts nearer to the bounds take more steps (docs/records.md, svm).
+"""
 
 
 # --------------------------------------------------------------------------------------------------------- the dual
@@ -79,8 +82,8 @@ class Dual:
     """The dual of one function.  rows, sign, cost, most: (q,), the row, s, c and h of each variable.  count: l, the number of
     rows.
 
-    unit: the scale of differences of function values.  The unit is 1 for classes.  For numbers, the unit is the
-    larger of their standard deviation and epsilon.
+    unit: the scale of differences of function values.  The unit is 1 for classes.  For regression, the unit is the
+    larger of epsilon and the labels' standard deviation.
     """
 
     rows: np.ndarray
@@ -92,8 +95,8 @@ class Dual:
 
     @classmethod
     def of_classes(cls, positions: Any, count: int, most: Any) -> list[Self]:
-        """Return the duals for classes.  Two classes have one function, positive for class 1; more classes have one
-        function each, against all other classes.
+        """Return the duals for classes.  Two classes have one function, which is positive for class 1; with more
+        classes, each class has a function that separates it from all other classes.
 
         positions: (l,), 0 to count - 1; most: C, or an array (l,) with C times each sample's weight.  Raises UserError.
         """
@@ -128,14 +131,14 @@ class Dual:
         return cls(rows, sign, epsilon - sign * y[rows], both, len(y), unit)
 
     def of_rows(self, values: np.ndarray) -> np.ndarray:
-        """Return the sums of values (q,) over the variables of each row, (l,)."""
+        """Return, for each row, the sum of ``values`` (q,) over the row's variables, (l,)."""
         return np.bincount(self.rows, values, minlength=self.count)
 
     def beta(self, u: np.ndarray) -> np.ndarray:
         return self.of_rows(self.sign * u)
 
     def margin(self, f: np.ndarray) -> np.ndarray:
-        """Return s f + c, (q,), which is below 0 where a row has a loss, and 0 where it is on the margin."""
+        """Return s f + c, (q,), which is below 0 where a row has a loss, and 0 where a row is on the margin."""
         return self.sign * f[self.rows] + self.cost
 
     def primal(self, square: float, f: np.ndarray) -> float:
@@ -147,7 +150,9 @@ class Dual:
 
     @cached_property
     def least(self) -> float:
-        """1e-5 times the objective of f = 0.  Added to an objective before dividing by it, because the objective may be 0."""
+        """1e-5 times the objective of f = 0.  This number is added to objectives that are used as divisors, because
+        they may be 0.
+        """
         return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
 
     @property
@@ -189,7 +194,7 @@ def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
         if not LEAST <= value / unit <= LARGEST:
             raise UserError(
                 f"C times a weight is {value:g}; it must be from {LEAST * unit:g} to {LARGEST * unit:g}, because "
-                "rounding errors decide beyond these limits"
+                "rounding errors dominate outside this range"
             )
     return values
 
@@ -221,7 +226,9 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """u and h - u, their multipliers z and w, all (q,) and above 0, and b."""
+    """A point inside the bounds: u and h - u, the multipliers z of u and w of h - u, and b.  The arrays are (q,) and
+    positive.
+    """
 
     u: np.ndarray
     room: np.ndarray
@@ -245,7 +252,7 @@ class _Point:
         return float(self.u @ self.z + self.room @ self.w) / (2 * len(self.u))
 
     def longest(self, by: _Point) -> float:
-        """Return how far the point can move in a direction until a number becomes 0."""
+        """Return the largest step in a direction for which u, h - u, z and w stay nonnegative."""
         pairs = ((self.u, by.u), (self.room, by.room), (self.z, by.z), (self.w, by.w))
         return 1 / max(*(float((-step / now).max()) for now, step in pairs), 1e-300)
 
@@ -301,8 +308,8 @@ def solve(
 ) -> Solution:
     """Solve by Mehrotra's predictor-corrector method.  O(l n^2) per step.
 
-    before: a solution near which to start.  tell: a function that is called with the completed fraction of the work, which
-    is estimated from the gap.
+    before: an earlier solution, near which the method starts.  tell: a function that is called with the completed
+    fraction of the work, which is estimated from the gap.
     """
     at = _Point.first(dual, features, before)
     best, widest, steps = None, None, 0
@@ -337,8 +344,8 @@ def solve(
 
 @dataclass(frozen=True)
 class Round:
-    """The result for one basis: its vectors, the sums of interior-point steps and primal objectives over all functions, the
-    largest relative gap, and a comparison with the full machine, whose Gram matrix is K:
+    """The result for one basis: the number of vectors, the interior-point steps and the primal objectives summed over
+    all functions, the largest relative gap, and a comparison with the full machine, whose Gram matrix is K:
 
     residual: the largest residual of a function's KKT conditions, in units of the targets.  The residual is twice the violation
     at the best b (LIBSVM's m - M, which LIBSVM's ``tol`` limits).
@@ -423,7 +430,8 @@ class Trained:
         every = last.judges == rows
         on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
         told = (
-            f"with {last.vectors:,} vector{'s' * (last.vectors != 1)} the KKT residual on {on} is {short(last.residual)}, and with all kernel values the "
+            f"with {last.vectors:,} vector{'s' * (last.vectors != 1)} the KKT residual on {on} is "
+            f"{short(last.residual)}, and with the full Gram matrix the "
             f"objective would be lower by {'' if every else 'about '}{short(100 * last.excess)} % at most"
         )
         if last.gap > ENOUGH:
@@ -446,7 +454,8 @@ def train(
     tell: Callable[[float, str], None] = lambda part, text: None,
     **options: Any,
 ) -> Trained:
-    """Solve on a basis, check the full machine's conditions, and double the number of vectors until they hold.
+    """Solve on a basis, check the full machine's conditions, and double the number of vectors until these conditions
+    hold.
 
     Parameters
     ----------
@@ -455,25 +464,26 @@ def train(
     duals : sequence of Dual
         One dual for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  The functions share the bases.
     n_max, first : int
-        Maximum number of vectors, and number of vectors of the first basis.  There are at most as many vectors as rows.
+        Maximum number of vectors, and number of vectors in the first basis.  Neither can exceed the number of rows.
     tolerance : float
-        Largest residual of the KKT conditions with K, in units of the targets.  The residual is twice the violation at
-        the best b.
+        Largest accepted residual of the KKT conditions with K, in units of the targets.  The residual is twice the
+        violation at the best b.
     basis : Basis, optional
         If given, this basis is used and does not grow.
     method, seed, **options
-        How vectors are chosen, as in ``select_basis``.
+        Arguments of ``select_basis``, which chooses the vectors.
     keep : int
         Features are kept if they have at most this many elements.
     tell : function
         Called with the completed fraction of the work for a basis, and a description of the work.
 
-    Ctrl-C returns the result of the last finished basis.  Before the first basis is finished, it raises KeyboardInterrupt.
+    Ctrl-C ends the training: the result is that of the last finished basis.  If no basis is finished, KeyboardInterrupt
+    is raised.
 
     Raises
     ------
     UserError
-        One sentence says what is wrong with an argument, or that no vector can be chosen.
+        If an argument is invalid, or if no vector can be chosen.  The message is one sentence.
     """
     rows, duals, n_max, first, tolerance = asked(x, duals, n_max, first, tolerance)
     n, n_max = min(first, n_max), min(n_max, len(rows))
@@ -567,8 +577,8 @@ def left_out(
     folds: np.ndarray,
     tell: Callable[[float, str], None] = lambda part, text: None,
 ) -> np.ndarray:
-    """Return the functions at each row, trained on the rows of other folds, (l, o).  All folds use the same basis, because it
-    does not depend on targets.
+    """Return, for each row, the values of functions that were trained on the other folds, (l, o).  All folds use the
+    same basis, because the basis does not depend on the targets.
 
     folds: (l,).  If the other folds hold only one class, the function is constant: 1 or -1, the target of that class.
     """

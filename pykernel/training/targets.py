@@ -23,9 +23,8 @@ class Targets:
 
     values: (l, o), coded with the counts of all samples.
     positions: (l,), the class of each sample; None in regression.  count: number of classes, 0 in regression.  Two
-    classes share one function, positive for class 1; more classes have one function each.
-    weights: (l,), above 0, how often each sample counts; None: each sample counts once.  A sample is left out with its
-    full weight.
+    classes share one function, which is positive for class 1; with more classes, each class has a function.
+    weights: (l,), positive sample weights; None: all weights are 1.  Leaving a sample out removes its full weight.
     """
 
     values: np.ndarray
@@ -108,9 +107,9 @@ class Targets:
     def classify(self, predictions: np.ndarray) -> np.ndarray:
         """Return classes (n,) for values of the functions (n, o).
 
-        The sign of a single function gives the class.  With several functions, the largest gives the class; of equally
-        large functions, the first.
-        Raises UserError in regression, or if there is not one column for each function.
+        The sign of a single function gives the class.  With several functions, the class is that of the largest
+        function, or of the first one if several are equally large.
+        Raises UserError in regression, or if the number of columns differs from the number of functions.
         """
         self._classes()
         values = self._predictions(predictions)
@@ -144,8 +143,8 @@ class Targets:
         return _indicators(self._classes(), self.count)
 
     def recoded(self, member: np.ndarray, one: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
-        """Return predictions of models whose targets are coded with the counts of the samples outside of their fold.
-        O(l o).
+        """Return, for each fold, predictions of models whose targets are coded with the class counts of the samples
+        outside the fold.  O(l o).
 
         Models are linear in the targets, so these predictions can be computed from predictions for simpler targets.
         member: (l, o), predictions of models that learn 1 for the class and 0 for the rest.
@@ -179,7 +178,7 @@ def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
-    """Return 1 where the function belongs to the sample's class, else 0, (l, o).
+    """Return indicators (l, o): 1 where the function belongs to the sample's class, else 0.
 
     The single function of two classes belongs to class 1.
     """

@@ -38,12 +38,15 @@ BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
 FILE_LIMIT = 256 * 2**20
 """Maximum unpacked size of a model's file, in bytes.  Flash memories are far smaller."""
 EIGHT_DIFFER, EIGHT_CLASSES = 0.01, 0.003
-"""Weights of hidden units are rounded to 8 bits if the answers then differ by at most EIGHT_DIFFER of their standard deviation, or if
-the predicted class changes for at most the fraction EIGHT_CLASSES of the rows."""
+"""Weights of hidden units are rounded to 8 bits if this changes little.  Regression: the root mean square change of the
+predictions is at most EIGHT_DIFFER times their standard deviation.  Classification: the predicted class changes for at
+most the fraction EIGHT_CLASSES of the rows.
+"""
 
 
 def class_names(classes: Iterable[Any]) -> list[str]:
-    """Return names for classes in a spec: the text of each class, or its position if the text is not visible.
+    """Return names for classes in a spec: the text of each class, or "class" and its position if the text cannot be a
+    name.
 
     Repeated names get an apostrophe.
     """
@@ -108,7 +111,7 @@ def content(
     if columns is not None and len(columns) != width:
         raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
     if not int16:
-        # far from its training data, a network's answers are arbitrary
+        # far from its training data, a network's predictions are arbitrary
         if seen is not None and machine.function in kernel_settings.HIDDEN:
             machine = replace(machine, seen=seen)
         ranges = {"max_abs": _limits(machine, precision, largest, max_abs)}
@@ -172,8 +175,8 @@ def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
         calibration=machine.calibration,
     )
     if machine.support_class is not None:
-        # integers cannot hold the fractions in ovo_vote; in int16, the functions are those of the pairs; the classes
-        # are the same
+        # integers cannot hold the fractions in ovo_vote, so in int16 the functions are those of the pairs; the
+        # predicted classes are the same
         found["decision"] = "ovo" if int16 and machine.decision == "ovo_vote" else machine.decision
         if machine.break_ties:
             found["break_ties"] = True
@@ -238,7 +241,9 @@ def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any
 
 
 def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
-    """Return the machine with 8-bit weights of hidden units if they hardly change the answers on the rows, else the machine itself."""
+    """Return the machine with 8-bit weights of hidden units if these hardly change the predictions for the rows, else
+    the machine itself.
+    """
     if seen is None or machine.function not in kernel_settings.HIDDEN:
         return machine
     smaller = replace(machine, vectors=in_eight_bits(machine.vectors))
@@ -260,7 +265,7 @@ def _seen(machine: Machine) -> np.ndarray | None:
 
 def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) -> tuple[Machine, dict[str, Any]]:
     """Return the same functions for inputs that are centered at the middle of their ranges, and the keys of [input]
-    with the ranges.
+    that hold the ranges.
 
     Each range is extended by half of the range on each side.  If all values in ``seen`` are integers, as from an ADC,
     the counts are the inputs themselves.
@@ -268,7 +273,7 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     if max_abs is None and (seen is None or not len(seen)):
         raise UserError(
             f"{machine.source}: int16 needs the range of each input, which this {machine.function} model does not "
-            "contain; give max_abs, the largest |x - center| of each input, or rows of data"
+            "contain; give max_abs (the largest |x - center| of each input), or rows of data"
         )
     center = machine.centers
     ranges: dict[str, Any] = {}
@@ -322,7 +327,7 @@ def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> 
 
     Far from its vectors, a kernel machine predicts its bias, and a polynomial predicts arbitrary values, so the device
     must refuse inputs that are far from the vectors.  Linear functions, features of a signal, and machines without
-    ``seen`` get one limit, far above the numbers in the vectors.
+    ``seen`` get one limit, far above the largest magnitude in the vectors.
     """
     if isinstance(given, Sequence):
         values = [number_of(value, machine.source, "max_abs") for value in given]
@@ -424,12 +429,12 @@ def collapsed(machine: Machine) -> Machine:
 
 
 def rounded(machine: Machine, precision: str) -> Machine:
-    """Return the same functions with a center and a scale that are numbers of the precision.
+    """Return the same functions with a center and a scale that the precision can represent.
 
-    The rounding errors of center and scale are compensated in the vectors and the bias.  Without this, the error of the
-    center would enter every distance if inputs are far from zero.  For polynomial and sigmoid kernels, only the error
-    of the scale can be compensated.  For normalised and custom kernels, the vectors are transformed in the same way as
-    inputs.
+    The rounding errors of center and scale are compensated in the vectors and the bias.  Without this compensation, the
+    rounding error of the center would change every distance if inputs are far from zero.  For polynomial and sigmoid
+    kernels, only the error of the scale can be compensated.  For normalised and custom kernels, the vectors are
+    transformed in the same way as inputs.
     """
     if machine.center is None and machine.scale is None:
         return machine
@@ -463,14 +468,16 @@ def rounded(machine: Machine, precision: str) -> Machine:
 
 
 def shifted(machine: Machine, by: np.ndarray) -> np.ndarray:
-    """Return the offsets of hidden units with a number added to each.  Offsets of "fourier" are turns, taken modulo 1."""
+    """Return the offsets of hidden units plus ``by``.  The unit of "fourier" offsets is one turn, so these offsets are
+    reduced modulo 1.
+    """
     moved = machine.shifts + by
     return np.remainder(moved, 1.0) if machine.function == "fourier" else moved
 
 
 def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
-    """Return how the device computes distances, and the machine adapted to this.  Products are used if their rounding
-    error is small enough.
+    """Choose how the device computes distances; return the choice, and the machine adapted to it.  Products are used if
+    the rounding error is small enough.
 
     |x|^2 + |v|^2 - 2 x'v loses digits in proportion to gamma |v|^2.  If the vectors lie far from zero but near each
     other, their mean becomes the center.
@@ -492,7 +499,9 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
 
 
 def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
-    """Return a limit of inputs that prevents overflow: the given limit, or a limit far above the vectors' numbers."""
+    """Return a limit of inputs that prevents overflow: the given limit, or a limit far above the largest magnitude in
+    the vectors.
+    """
     where = machine.source
     if machine.function == "custom" and given is None:
         raise UserError(

@@ -4,8 +4,8 @@
 
 A few trained vectors replace many rows of the data.  The model is the reduced set of C. J. C. Burges (1996) and the
 sparse kernel machine of M. Wu, B. Schoelkopf & G. Bakir (2006).  The training begins with k-means and least squares (J.
-Moody & C. Darken, 1989), and continues with L-BFGS over all numbers (E. Snelson & Z. Ghahramani, 2006).  e_j is the
-reciprocal width of input j, or one number for all inputs.
+Moody & C. Darken, 1989), and continues with L-BFGS over all parameters (E. Snelson & Z. Ghahramani, 2006).  e_j is the
+reciprocal width of input j; a model may have one width for all inputs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ START_RIDGE = 1e-3
 
 @dataclass(frozen=True)
 class Vectors:
-    """The trained numbers: vectors (m, D), log_scale = ln e (D,) or (1,), weights (m, O), bias (O,)."""
+    """The trained parameters: vectors (m, D), log_scale = ln e (D,) or (1,), weights (m, O), bias (O,)."""
 
     vectors: np.ndarray
     log_scale: np.ndarray
@@ -72,15 +72,15 @@ class Vectors:
         return np.maximum(square, 0.0), z, u
 
     def answering(self, middle: np.ndarray | float, deviation: np.ndarray | float) -> Vectors:
-        """Return the model with answers in the labels' unit.  The model was trained on (label - middle) / deviation.
+        """Return the model with outputs in the labels' unit.  The model was trained on (label - middle) / deviation.
 
         middle, deviation: numbers, or one number for each output, (O,).
         """
         return replace(self, weights=self.weights * deviation, bias=middle + self.bias * deviation)
 
     def machine(self, source: str, **more: Any) -> Machine:
-        """Return the model as a Machine, from which a frozen spec is made.  If all inputs have the same width, it
-        becomes gamma, and the machine has no scale.
+        """Return the model as a Machine, from which a frozen spec is made.  If all inputs have the same width, this
+        width becomes gamma, and the machine has no scale.
         """
         e = np.broadcast_to(np.exp(self.log_scale), self.vectors.shape[1])
         one = bool((e == e[0]).all())
@@ -105,8 +105,7 @@ class Rows:
     """Rows for the training.
 
     x: inputs (n, D).  targets: (n, O): numbers, or for classes, 1 for the row's class and 0 for all other classes.  For
-    two classes, only the column of the second class is kept.  counts: (n,), how often each row counts, with a mean of
-    1.
+    two classes, only the column of the second class is kept.  counts: (n,), the weights of the rows, whose mean is 1.
     """
 
     x: np.ndarray
@@ -140,7 +139,8 @@ def class_targets(positions: np.ndarray, count: int) -> np.ndarray:
 def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return standardised labels (n, O) in the form of ``Rows.targets``, their means and standard deviations, (O,).
 
-    If all labels of an output are equal, they become 0, with their value as the mean and a standard deviation of 1.
+    If all labels of an output are equal, the standardised labels are 0, the mean is the labels' value, and the standard
+    deviation is 1.
     """
     middle = np.average(labels, axis=0, weights=counts)
     deviation = np.sqrt(np.average(np.square(labels - middle), axis=0, weights=counts))
@@ -179,10 +179,11 @@ def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -
 def objective(
     loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows, pull: float | None = None
 ) -> tuple[float, np.ndarray]:
-    """Return the risk with its penalties, and the gradient with respect to all numbers.
+    """Return the risk with its penalties, and the gradient with respect to all parameters.
 
-    start: the initial ln e.  With the products [x, x^2, 1] of the rows, -|e (x - v)|^2 / 2 is one matrix product, and so are the sums over
-    rows that the gradient needs.  Only an exponential and a product remain for each row and vector.  O(n m D).
+    start: the initial ln e.  With the products [x, x^2, 1] of the rows, one matrix product gives -|e (x - v)|^2 / 2,
+    and another one the sums over rows that the gradient needs.  Only an exponential and a product remain for each row
+    and vector.  O(n m D).
     """
     pull = PULL if pull is None else pull
     v, weights, d = found.vectors, found.weights, rows.x.shape[1]
@@ -217,9 +218,9 @@ def objective(
 
 
 def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the m centres of rows of x that k-means finds, (m, D), starting from rows drawn at random.
+    """Return the m centres (m, D) that k-means finds for the rows of x, starting from rows drawn at random.
 
-    If there are fewer than m rows, every row is the start of a centre.  O(ROUNDS n m D).
+    If there are fewer than m rows, there are as many centres as rows.  O(ROUNDS n m D).
     """
     with warnings.catch_warnings():
         # kmeans2 warns of a centre that is not the nearest one of any row; such a centre keeps its place
@@ -233,7 +234,9 @@ def drawn_rows(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.random.Generator) -> Vectors:
-    """Return the start of the search, with a width of half the median distance, and weights by ridge regression."""
+    """Return the starting point of the search: the width is half the median distance, and the weights come from ridge
+    regression.
+    """
     distances = pdist(rows.x[rng.permutation(len(rows))[:MEDIAN_ROWS]])
     median = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
     log_scale = np.full(rows.x.shape[1] if widths == "inputs" else 1, -np.log(0.5 * median))
@@ -261,8 +264,8 @@ def weighed(found: Vectors, rows: Rows, loss: Loss, ridge: float) -> Vectors:
 class Path:
     """The course of a search.
 
-    looks: the risk on the rows that were set aside, every LOOKED steps.  best: the numbers with the smallest of these
-    risks, or the last numbers if no rows were set aside.
+    looks: the risk on the rows that were set aside, every LOOKED steps.  best: the parameters with the smallest of
+    these risks, or the last parameters if no rows were set aside.
     """
 
     best: Vectors
@@ -330,8 +333,7 @@ GIVEN_UP = 1.5
 MANY = 50_000
 """Maximum number of rows of the last search.  If there are more, this many rows are drawn."""
 LAST_ASIDE = 0.1
-"""Fraction of the rows that is set aside in the last search to decide when it ends, if there are more than COMPARED
-rows.
+"""Fraction of the rows that is set aside for early stopping of the last search, if there are more than COMPARED rows.
 """
 Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray] | np.ndarray
 """The initial vectors: a function (rows (n, D), number of vectors, random generator) -> vectors, or vectors in the
@@ -363,8 +365,8 @@ class Trained:
 
     found: the model, in the inputs' original units.  taken: the chosen candidate.  candidates: all candidates that were
     not dropped, the best first.
-    optimism: by how much the risk of the chosen candidate is too small because it was chosen as the minimum (R. J. & R.
-    Tibshirani, 2009).
+    optimism: the estimated amount by which the chosen candidate's risk is too small, because the candidate was chosen
+    for its small risk (R. J. & R. Tibshirani, 2009).
     places: positions of the rows on which the candidates were compared.  left_out: the functions at these rows, (places,
     O), of models that were not trained on them.
     interrupted: whether the search was ended early.
@@ -433,8 +435,9 @@ class Job:
             return search(self.loss, candidate.ridge, begun, scaled, look, steps, tell, self.pull)
 
     def functions(self, found: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
-        """Return the functions of a model whose inputs are in units ``kind``, as the device computes them, at rows of x
-        in the inputs' original units.
+        """Return the values of a model's functions, computed as on the device.
+
+        found: a model whose inputs are in units ``kind``.  x: rows of inputs in their original units.
         """
         if self.computed is not None:
             return self.computed(self.unscaled(found, kind), x)
@@ -442,8 +445,8 @@ class Job:
         return found.functions((x - middle) / unit)
 
     def look(self, rows: Rows, kind: Units) -> Callable[[Vectors], float]:
-        """Return a function model -> risk on these rows, with functions as the device computes them.  The risk is
-        infinite if the device cannot hold the model.  The inputs of the model are in units ``kind``.
+        """Return a function model -> risk on these rows, where the model's functions are computed as on the device.
+        The risk is infinite if the device cannot hold the model.  The inputs of the model are in units ``kind``.
         """
         scaled = self.scaled(rows, kind)
 
@@ -462,7 +465,7 @@ class Job:
         return replace(found, vectors=found.vectors * unit + middle, log_scale=found.log_scale - np.log(unit))
 
 
-@one_thread  # use one thread, so that the bits do not depend on the number of threads
+@one_thread  # use one thread, so that the result does not depend on the number of threads
 def train(
     rows: Rows,
     m: int,
@@ -484,8 +487,8 @@ def train(
 
     folds: the fold of each row, (n,); None: FOLDS folds of equal size.
     starts: the last search is repeated with this many starts, and the best result is taken.
-    computed: computes functions as the device does.  All risks are measured with these functions.  None: exact
-    functions.
+    computed: a function that computes the model's functions as the device does, for measuring all risks; None: the
+    exact functions are used.
     pull: replaces PULL.  tell: called with the fraction that is done, from 0 to 1.
     O((folds candidates + starts) steps n m D).  An interrupt ends the training with the best model so far; if there is
     no model yet, the interrupt is raised.
@@ -588,8 +591,8 @@ def _last(
 ) -> Vectors:
     """Return the final model, the best of several searches over all rows, or over MANY drawn rows.
 
-    tells: one progress function for each start.  Up to COMPARED rows, a search takes the number of steps that was best
-    in the comparison.  With more rows, some rows are set aside and decide when the search ends.
+    tells: one progress function for each start.  With at most COMPARED rows, a search takes the number of steps that
+    was best in the comparison.  With more rows, some rows are set aside for early stopping.
     """
     rows = job.rows
     if len(rows) > MANY:

@@ -51,7 +51,7 @@ def without(signal: Content, key: str, what: Any) -> Content:
 
 
 def without_each(stage: Stage) -> dict[str, Stage]:
-    """Return one stage for each kind of feature, which lacks this kind: name of the kind -> stage.
+    """Return, for each kind of feature, a stage without this kind: name of the kind -> stage.
 
     Stages that are not valid are left out.
     """
@@ -65,10 +65,10 @@ def without_each(stage: Stage) -> dict[str, Stage]:
 
 
 def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list[Content]:
-    """Return the planned model's error with each stage, the change of the error, and the bytes of RAM; or the reason why there is no error.
+    """Return, for each stage, the planned model's error with this stage, the change of the error, the bytes of RAM and, if there is no
+    error, the reason.
 
-    earns: whether the model needs this kind of feature, because without it the error is larger than ``Search.as_good_as``
-    allows.
+    earns: whether the model needs this kind of feature, because the error without the feature is larger than ``Search.as_good_as`` allows.
     """
     told = winner.told
     assert told is not None
@@ -78,7 +78,7 @@ def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list
         own = each.get("learning") or each.get("frozen")
         row = {"name": name, "error": None, "change": None, "earns": True, "ram_bytes": each.get("ram_bytes")}
         if own is None or each.get("diverged") or not math.isfinite(own["error"]):
-            why = "the model diverges" if each.get("diverged") else "the model answers too few steps"
+            why = "the model diverges" if each.get("diverged") else "the model gives predictions for too few steps"
             rows.append(row | {"reason": each.get("reason", why)})
             continue
         error = own["error"]

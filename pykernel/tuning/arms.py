@@ -57,19 +57,20 @@ class Trial:
 
     @property
     def content(self) -> Content:
-        """The content of the spec to try; after the trial, the content of the spec that was tried."""
+        """The content of the spec to try or, after the trial, of the spec that was tried."""
         return dict(self.found["spec"]) if "spec" in self.found else self.arm.made.with_values(self.size, self.values)
 
     @property
     def told(self) -> dict[str, Any] | None:
-        """The results by which the trial is ranked: the learning model's results if it learns on the device, else the frozen model's."""
+        """The results by which the trial is ranked: those of the learning model if the model learns on the device, else
+        those of the frozen model."""
         return self.found.get("learning") or self.found.get("frozen")
 
     @property
     def score(self) -> float:
         """The value to minimise: the error.
 
-        A monitor that exceeds its permitted false-alarm rate is ranked after all monitors that do not.
+        Monitors that exceed the permitted false-alarm rate are ranked after all others.
         """
         told = self.told
         if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
@@ -133,7 +134,7 @@ class Arm:
 
     @property
     def kind(self) -> str:
-        """The kind of model in words, for figures."""
+        """The name of the kind of model in figures."""
         if self.made.rule == "frozen":
             return "trained here, frozen"
         if self.made.technique == NETWORK:
@@ -163,9 +164,9 @@ def arms(
     """Return the arms of all chosen rules for this data, beginning with the rules that usually work best.
 
     Each rule is combined with its default technique, or with each of ``techniques``.  For a target without an FPU,
-    int16 models are tried as well, where possible.  labels: "never" if the device gets no labels.  If no rules are
-    chosen, the arms are then models that do not learn on the device, and the default model, which stays as it was
-    trained on the recording.
+    int16 models are tried as well, where possible.  labels: "never" if the device gets no labels.  If the device gets
+    no labels and no rules are chosen, the arms are models that do not learn on the device, and the default model, which
+    is trained on the recording and then stays unchanged.
     """
     if "label" not in base:
         return _monitors(base, chosen)
@@ -194,7 +195,7 @@ def arms(
 
 
 def _staged(base: Content) -> Content:
-    """Add the stages that a rule needs to learn from raw numbers.  Existing keys are not changed."""
+    """Add the kernel width and the stages that a rule needs to learn from unscaled numbers.  Existing keys are not changed."""
     made = {**base, "kernel": {"sigma": width(_dim(base))} | base.get("kernel", {})}
     if not {"standardise", "center", "scale"} & set(base["input"]):
         made["input"] = NUMBERS_INPUT | base["input"]

@@ -25,7 +25,7 @@ from pykernel.telling import refuse
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
 TRAINED = "trained"
-"""The technique that trains its vectors; other techniques choose rows as vectors."""
+"""The technique that trains its vectors.  Other techniques select rows as vectors."""
 NETWORK = "network"
 """The technique that trains the hidden layer of a network."""
 LINEAR = "linear"
@@ -42,12 +42,12 @@ BASES: dict[str, tuple[str, ...]] = {
 WAYS = tuple(dict.fromkeys(way for ways in BASES.values() for way in ways))
 NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
-"""The keys of [input] and of [label] that a rule needs to learn from raw numbers."""
+"""The keys of [input] and of [label] that a rule needs to learn from unscaled numbers."""
 MARGIN = 10.0
 """[input] max_abs of a planned spec is this many times the largest recorded input.
 
-A plant may run hotter than it did while it was recorded.  A fault of up to 20 standard deviations, the largest in a plan, should raise
-an alarm; its rows should not be refused (docs/decisions.md, "Limits of inputs").
+A plant may run hotter than it did while it was recorded.  The largest faults in a plan, of 20 standard deviations, should raise an alarm:
+rows with these faults should not be refused (docs/decisions.md, "Limits of inputs").
 """
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
@@ -59,8 +59,8 @@ _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 class Knob:
     """A parameter that is searched: its place in a spec, and its scale.
 
-    grid: positions of the coarse grid; if empty, the coarse grid has only the value in the spec.  step: distance between
-    the positions of the grid; each round of refinement halves the step.  least, most: the smallest and the largest value.
+    grid: positions of the coarse grid.  If the grid is empty, only the value in the spec is tried.  step: distance between the positions of
+    the grid, which each round of refinement halves.  least, most: the smallest and the largest value.
     """
 
     section: str
@@ -83,14 +83,14 @@ class Knob:
 
 
 class Whole(Knob):
-    """A knob whose values are integers."""
+    """A searched parameter whose values are integers."""
 
     def value(self, position: float) -> float:
         return round(min(max(math.exp(position), self.least), self.most))
 
 
 class Drawn(Knob):
-    """A knob whose values are integers without an order, such as a seed: no two values are near each other."""
+    """A searched parameter whose values are integers without an order, such as a seed."""
 
     def position(self, value: float) -> float:
         return 0.0
@@ -142,7 +142,7 @@ The first training chooses these settings by cross-validation; later trainings b
 
 
 def held(spec: Spec, knob: Knob) -> float:
-    """Return a knob's value in the spec."""
+    """Return the value of a searched parameter in the spec."""
     value = getattr(getattr(spec, knob.section), knob.key)
     if value == "auto":
         value = stages.NOISE["noise_first"]
@@ -164,7 +164,7 @@ def trained_at_once(spec: Spec) -> bool:
 
 
 def budget_of(spec: Spec) -> tuple[str, str] | None:
-    """Return the (section, key) that sets the model's size; None if the size depends only on the inputs."""
+    """Return the (section, key) that sets the model's size, or None if the size depends only on the inputs."""
     keys = [("reduction", "n_max"), ("learning", "features")]
     if trained_at_once(spec):
         keys.append(("learning", "samples"))
@@ -199,11 +199,10 @@ def monitors() -> tuple[str, ...]:
 class Combination:
     """A rule, its technique (None if the rule has no techniques), and the keys of a spec that have an effect for this pair.
 
-    budget: the (section, key) that sets the model's size; None if the size depends only on the inputs.
-    spec: the simplest model with this rule and technique.  None for a rule that needs vectors from the beginning: its
-    technique is then the way to get the vectors from the data, and ``content`` has the sections that do not depend on the
-    vectors.  training: settings that a first training chose: units, widths, ridge, steps and start for trained vectors; the
-    penalty for networks.
+    budget: the (section, key) that sets the model's size, or None if the size depends only on the inputs.
+    spec: the simplest model with this rule and technique, or None if the rule needs vectors from the beginning.  For such a rule, the
+    technique is the way to get the vectors from the data, and ``content`` has the sections that do not depend on the vectors.  training:
+    settings that a first training chose: units, widths, ridge, steps and start for trained vectors; the penalty for networks.
     """
 
     rule: str
@@ -240,7 +239,7 @@ class Combination:
         return {"base": self.content, **how}
 
     def with_values(self, size: int | None, values: Mapping[str, float]) -> Content:
-        """Return the content of a spec of this size, with these values.  Do not call it for a rule whose vectors come from the data."""
+        """Return the content of a spec of this size, with these values.  Rules whose vectors come from the data have no such content."""
         assert self.spec is not None
         content = {key: dict(part) if isinstance(part, Mapping) else part for key, part in self.content.items()}
         if self.budget is not None and size is not None:
@@ -281,9 +280,10 @@ class Known:
 def combine(
     content: Content, known: Known, chosen_rules: Sequence[str], chosen: Sequence[str] | None
 ) -> tuple[list[Combination], list[Content]]:
-    """Return all valid combinations of a rule and a technique; and the invalid combinations, each with the reason.
+    """Return all valid combinations of a rule and a technique, and a list of the invalid combinations with the reasons.
 
-    chosen: the techniques to combine.  None selects, for each rule, the technique in the content or, if there is none, the rule's default.
+    chosen: the techniques to combine.  If this is None, each rule gets the technique in the content or, if the content has no technique,
+    the rule's default.
     """
     found: list[Combination] = []
     refused: list[Content] = []
@@ -351,7 +351,7 @@ def reason_of(error: UserError) -> str:
 
 
 def _surroundings(content: Content, known: Known) -> Iterator[Content]:
-    """Yield contents without a rule: first all given stages of inputs and labels, then fewer and fewer stages."""
+    """Yield contents without a rule: first with all given stages of inputs and labels, then with fewer and fewer stages."""
     given, label = content.get("input", {}), content.get("label", {})
     bare = {key: value for key, value in given.items() if key not in _SCALING}
     inputs = [given]
@@ -413,9 +413,10 @@ def _probe(around: Content, content: Content, rule: str, technique: str | None) 
 
 
 def _chooses(around: Sequence[Content], content: Content, rule: str, chosen: Sequence[str]) -> bool:
-    """Return whether the rule has techniques: whether [reduction] technique has an effect in its first valid spec.
+    """Return whether the rule has techniques, that is, whether [reduction] technique has an effect in the rule's first
+    valid spec.
 
-    The spec has the rule's default technique or, if this is not valid, one of ``chosen``.
+    This spec has the rule's default technique or, if the default is not valid, one of ``chosen``.
     """
     for technique in (None, *chosen):
         for each in around:

@@ -33,29 +33,29 @@ a plan, a longer search for the worst case usually finds a slightly more expensi
 CODE = 24 * 1024
 """Bytes of flash that are assumed for the code of a model that was not measured.  Its constants are added.
 
-On a Cortex-M4F at -O2 the default models take at most 17 KB, with constants (docs/data/default-cost.csv), subspaces 20 to 49 KB
-(subspace-device.csv), and all other models less than 24 KB (streaming-cost.csv, training-cost.csv, signal-cost.csv).
+On a Cortex-M4F at -O2 the default models take at most 17 KB, with constants (docs/data/default-cost.csv), models with subspaces take 20 to
+49 KB (subspace-device.csv), and all other models take less than 24 KB (streaming-cost.csv, training-cost.csv, signal-cost.csv).
 """
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED)
 """The functions to which the limit of instructions applies."""
 
 _tables: dict[Any, tuple[set[str], int]] = {}
-"""``choices`` of a spec -> the parameters that are tables in the generated C, and the bytes of the remaining tables in the C."""
+"""``choices`` of a spec -> (parameters that are tables in the generated C code, bytes of all other tables in this code)."""
 _unread: dict[Any, tuple[str, ...]] = {}
-"""``choices`` of a spec -> unread fields.  The fields are kept for later searches in this process, because finding them takes longer than
-the rest of a search that only reads stored results."""
+"""``choices`` of a spec -> the fields that the generated C code does not read.  The fields are cached for later
+searches in this process: finding them takes longer than the rest of a search that only reads stored results."""
 
 
 def choices(spec: Spec) -> tuple[Any, ...]:
-    """Return the values that decide which fields the generated C has.  The values do not include sizes."""
+    """Return the values, without sizes, that determine which fields the generated C code has."""
     config, fields = spec.config, spec.program.parameters
     values = tuple((name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind))
     return (spec.learning.rule, spec.label_kind, spec.precision, values)
 
 
 def unread_fields(spec: Spec) -> tuple[str, ...]:
-    """Return the fields that the generated C leaves out."""
+    """Return the fields that the generated C code leaves out."""
     from pykernel.host.identity import specialised
 
     key = choices(spec)
@@ -104,17 +104,17 @@ def target_costs(
     """Measure instructions, stack and flash of a model on an emulated target, beginning in the middle of a stream.
 
     The host learns the first half.  The device continues from the host's state for ``samples`` samples or INSTRUCTIONS instructions,
-    and its memory is compared with the host's, byte for byte.  x: (rows, DIM).  y: as for HostModel.update; (rows, 0) or None without
-    labels.  x and y must not have gaps.  tries: number of tries in the search for the most expensive update, if no bound is proved.
-    For a model that does not learn, the search is for the most expensive call of the main question; see ``worst_call``.  If tries is
-    0, nothing is searched, and no bounds are proved.  With a signal stage, samples are raw samples; their number is rounded up to
-    whole steps, at least two.
+    and its memory is compared with the host's, byte for byte.  x: (rows, DIM).  y: labels in the form that HostModel.update takes, or
+    (rows, 0) or None without labels.  x and y must not have gaps.  tries: number of tries in the search for the most expensive update, if
+    no bound is proved.  For a model that does not learn, the search is for the most expensive call of the main question; see
+    ``worst_call``.  If tries is 0, nothing is searched, and no bounds are proved.  With a signal stage, samples are raw samples, and the
+    number of samples is rounded up to whole steps, at least two.
 
     Returns the mean and maximum number of instructions of the update (if the model learns) and of the main question (usually predict),
-    and ``worst`` if there was a search.  With a signal stage, the numbers are for NAME_push and for the answer to the newest features.
-    An AVR's emulator counts cycles instead of instructions, so mean and maximum are then cycles.  The result also has bounds,
-    flash_bytes (everything that is linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  If the model does not
-    fit the target, the result has only ``refused``, the reason.
+    and ``worst`` if there was a search.  With a signal stage, these are the counts of NAME_push and of the call that answers the main
+    question for the newest features.  For an AVR, cycles are counted instead of instructions.  The result also has bounds, flash_bytes
+    (everything that is linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  If the model does not fit the target,
+    the result has only ``refused``, the reason.
 
     Raises UserError if a tool is missing, and CheckFailed if the device's memory differs from the host's.
     """
@@ -154,7 +154,7 @@ def target_costs(
         return {"refused": str(error)}
     host.prequential(x[half:done], y[half:done])
     if bytes(device.memory.bytes) != bytes(host.memory.bytes):
-        raise CheckFailed(f"{name}: the C differs from the simulation after {done - half} samples")
+        raise CheckFailed(f"{name}: the C code differs from the simulation after {done - half} samples")
     names = {name: name for name in device.costs} | {**program.answering, program.learner: "update"}
     costs: dict[str, Any] = {
         names[call]: {"mean": round(float(np.mean(counts)), 1), "max": max(counts)} if counts else None
@@ -261,7 +261,7 @@ def called(costs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tuple[dict[str, int], dict[str, float]]:
-    """Return the costs of a measured model and the used fraction of each limit.  Both are empty if the model was not measured.
+    """Return the costs of a measured model and the used fraction of each limit.  Both results are empty if the model was not measured.
 
     headroom: fraction of the instruction limit that a model without a proved bound may use.
     """
@@ -285,5 +285,5 @@ def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tu
 
 
 def fits(uses: Mapping[str, float]) -> bool:
-    """Return whether all limits are kept; False for a model that could not be measured."""
+    """Return whether all limits are kept.  The result is False if the model could not be measured."""
     return max(uses.values(), default=math.inf) <= 1

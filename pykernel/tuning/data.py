@@ -20,7 +20,7 @@ FEWEST = 20
 
 
 class Devices(NamedTuple):
-    """The numbers of rows of many devices.  In the table, training devices come first, followed by judging devices.
+    """Row counts for a table of many devices, in which training devices come first, followed by judging devices.
 
     teach: number of rows of each training device; vectors, scales and frozen models are made from these rows.  judge: number of
     rows of each judging device; models are evaluated on these rows.
@@ -44,9 +44,9 @@ def parts_of(devices: int, folds: int) -> list[list[int]]:
 class Table:
     """The data that all trials share.
 
-    x: (rows, D).  y: (rows,) or (rows, OUTPUTS), NaN where there is no label; or class indices (rows,), -1 where there
-    is no label; None for monitors.  delay: number of rows after which a label arrives.  stage: the signal stage that
-    computed these rows from raw rows, if there is one.
+    x: (rows, D).  y: numbers, (rows,) or (rows, OUTPUTS), NaN where there is no label; class indices, (rows,), -1 where
+    there is no label; or None for monitors.  delay: number of rows after which a label arrives.  stage: the signal
+    stage that computed these rows from raw rows, if there is one.
     """
 
     x: np.ndarray
@@ -55,7 +55,7 @@ class Table:
     stage: Stage | None = None
     completes: bool = False  # whether models are also compared on rows with a missing input
     final: bool = False  # whether models trained on the PC are trained on all rows, so that no rows are judged
-    devices: Devices | None = None  # with many devices: the numbers of rows of training devices and of judging devices
+    devices: Devices | None = None  # with many devices: the row counts of training devices and of judging devices
     device_folds: int = 1  # number of folds of devices; models are trained without a fold and evaluated on it
 
     @property
@@ -69,7 +69,7 @@ class Table:
     def folds(self) -> tuple[Table, ...]:
         """One table for each fold, with the devices in another order, so that each device is a judging device once.
 
-        Without folds, only this table.
+        Without folds, this table is the only one.
         """
         if self.devices is None or self.device_folds == 1:
             return (self,)
@@ -93,7 +93,8 @@ class Table:
     def runs(self) -> list[tuple[int, int, int]]:
         """For each run of a learning model: its first row, its first judged row, and its end.
 
-        There is one run over the whole table; with many devices, one run over each judging device, whose second half is judged.
+        For a single device, there is one run over the whole table.  For many devices, there is one run over each judging device, and the
+        second half of its rows is judged.
         """
         if self.devices is None:
             return [(0, self.split, len(self.x))]
@@ -151,7 +152,7 @@ class Table:
         return Table(x, None if self.y is None else y, self.delay, stage)
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Return samples that the whole model accepts, and their labels; (rows, 0) if the model takes no labels."""
+        """Return samples that the whole model accepts, and their labels, which are (rows, 0) if the model takes no labels."""
         if self.stage is not None:
             return self.stage.device_rows(spec)
         rows = np.isfinite(self.x).all(axis=1) & spec.accepts(self.x)

@@ -3,9 +3,9 @@
 Faults of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network
 data fault types, 2009 (spikes, stuck values, dropouts); and oscillation, as in control loops.  Faults of the machine, which move
 several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
-process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are 1 to 20.  The unit is the
-standard deviation of the part of a sensor's values that the other sensors do not explain.  The size of a fault of several sensors is
-the root of the sum of the squared sizes of its sensors.
+process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are 1 to 20.  The unit is a sensor's
+residual standard deviation after a linear prediction from the other sensors.  If a fault has a size in each of several sensors, its total
+size is the root of the sum of squares.
 
 Machines rarely fail only once: a loose contact recurs, one fault follows another, and many faults occur when a run begins.  Faults
 therefore occur in five manners (``MANNERS``), with about the same number of faults in each manner.
@@ -26,8 +26,8 @@ SHORTEST, LONGEST = 20, 300
 ROOM = 6500
 """Minimum number of rows in one repetition of the recording, so that the faults of any manner fit in."""
 APART, RARE, OFTEN = 200, 6300, 600
-"""Number of rows without a fault before each group of faults: APART, and a random number more, whose mean is RARE for
-rare faults and OFTEN for other faults."""
+"""Number of rows without a fault before each group of faults: APART plus a random number, whose mean is RARE for rare
+faults and OFTEN for other faults."""
 MANNERS = ("rare", "repeated", "in succession", "with a run", "dense and small")
 """How faults occur.
 
@@ -44,7 +44,8 @@ COUNT = 128
 PROMISED = 256
 """Minimum number of faults from which a plan estimates the error that it promises."""
 SHOWS = 0.5
-"""A fault is drawn again if the root mean square of the change that it causes is below this number, in the units of sizes."""
+"""A fault is *visible* if the root mean square of the change that it causes is at least this number, in the units of
+sizes.  If a fault is not visible, another one is drawn."""
 TRIES = 30
 NEAR = 100
 """Number of rows whose mean is the machine's operating point."""
@@ -55,9 +56,9 @@ WHOLE = 0.01
 class Sensors(NamedTuple):
     """Properties of each sensor, (D,).
 
-    own: standard deviation of the part that the other sensors do not explain linearly; 0 for a constant sensor.  step: all
-    values differ from ``origin`` by multiples of the step; 0 if there is no step.  low, high: range of a sensor that has only
-    two values; infinite for other sensors.
+    own: residual standard deviation after a linear prediction from the other sensors, or 0 for a constant sensor.  step: all values differ
+    from ``origin`` by multiples of the step, which is 0 if there is none.  low, high: range of a sensor that has only two values, infinite
+    for other sensors.
     """
 
     own: np.ndarray
@@ -106,7 +107,7 @@ def usual_spread(x: np.ndarray) -> np.ndarray:
 
 
 def step_of(values: np.ndarray) -> float:
-    """Return the step that divides all differences between these ascending values; 0 if there is no step above the rounding error."""
+    """Return the step that divides all differences between these ascending values, or 0 if no step is above the rounding error."""
     if len(values) < 2:
         return 0.0
     away, step = values - values[0], float(np.diff(values).min())
@@ -125,7 +126,7 @@ class Case(NamedTuple):
     last: int
     sensor: int
     size: float  # in units of ``own``
-    own: np.ndarray  # see ``Sensors``, (D,); 0 for a sensor that never moved
+    own: np.ndarray  # residual standard deviations, (D,), as in ``Sensors``
     steps: np.ndarray  # the steps of the sensors' values, (D,)
 
     @property
@@ -153,7 +154,7 @@ class Case(NamedTuple):
 
     @property
     def time(self) -> np.ndarray:
-        """The number of each faulty row: 1, 2, .., n."""
+        """The faulty rows, counted from 1: 1, 2, .., n."""
         return np.arange(1, self.last - self.first + 1)
 
     def sign(self) -> float:
@@ -227,7 +228,7 @@ def oscillation(case: Case) -> np.ndarray:
 
 
 def together(case: Case, course: np.ndarray) -> np.ndarray:
-    """A common cause with this time course, (n,), moves several sensors by random amounts.  Returns the values of all sensors, (n, D)."""
+    """Several sensors change with the same time course, (n,), by random amounts.  Returns the values of all sensors, (n, D)."""
     moving = np.flatnonzero(case.own > 0)
     some = case.rng.choice(moving, int(case.rng.integers(min(2, len(moving)), len(moving) + 1)), replace=False)
     parts = np.zeros(len(case.own))
@@ -255,7 +256,7 @@ def unrest(case: Case) -> np.ndarray:
 
 
 def sticking(case: Case) -> np.ndarray:
-    """Several sensors follow a sawtooth, as if a valve sticks and slips."""
+    """Several sensors follow a sawtooth, as if a valve stuck and slipped."""
     return together(case, 2 * ((case.time / between(case.rng, 8, 80)) % 1) - 1)
 
 
@@ -266,7 +267,8 @@ def place_of(rows: np.ndarray) -> np.ndarray:
 
 
 def regime(case: Case) -> np.ndarray:
-    """The operating point moves towards or away from that of another time, by 0.5 to 2 times the distance between the two."""
+    """The operating point moves towards or away from the operating point of another time, by 0.5 to 2 times the
+    distance between the two points."""
     other = int(case.rng.integers(0, len(case.rows) - NEAR + 1))
     way = place_of(case.rows[other : other + NEAR]) - place_of(case.rows[max(0, case.first - NEAR) : case.first])
     return case.block + np.outer(
@@ -349,8 +351,8 @@ def with_faults(
 
     The repetitions end when there are ``least`` faults.  The manners follow each other in the order of MANNERS.  The kinds of
     faults alternate.
-    x: (rows, D); if these are fewer than ROOM rows, each repetition contains them several times.  Yields nothing if no sensor moves, or
-    if no fault shows.
+    x: (rows, D).  If there are fewer than ROOM rows, each repetition contains them several times.  Yields nothing if all sensors are
+    constant, or if no fault is visible.
     """
     rows, copies, runs = len(x), math.ceil(ROOM / len(x)), runs_of(x)
     runs = np.concatenate([runs + i * rows for i in range(copies)])
@@ -388,8 +390,8 @@ def _put(
 ) -> Iterator[tuple[int, int, str]]:
     """Put faults into ``changed`` at these spots: the same fault at all spots, but different faults if the manner is "in succession".
 
-    The first kind in the queue that shows in the rows is used, and taken out of the queue.  Where the fault does not show at a
-    further spot, the rows stay unchanged.  Yields the first row, the end and the kind of each fault.
+    The first kind in the queue whose fault is visible in the rows is used, and taken out of the queue.  If the fault is not visible at a
+    further spot, the rows there stay unchanged.  Yields the first row, the end and the kind of each fault.
     """
     how = None
     for first, last in spots:
@@ -411,7 +413,7 @@ def _drawn(
     largest: float,
     queue: list[str],
 ) -> tuple[str, int, float, int] | None:
-    """Draw a fault that shows in these rows.  Returns its kind, sensor, size and seed; None if no fault shows."""
+    """Draw a fault that is visible in these rows.  Returns its kind, sensor, size and seed, or None if no fault is visible."""
     queue[:] = queue or [str(kind) for kind in rng.permutation([*KINDS])]
     for kind in list(queue):
         for _ in range(TRIES):
@@ -419,7 +421,7 @@ def _drawn(
             if _made(*how, x, sensors, moving, first, last) is not None:
                 queue.remove(kind)
                 return how
-    queue.clear()  # the remaining kinds never show in this recording
+    queue.clear()  # faults of the remaining kinds are never visible in this recording
     return None
 
 
@@ -434,7 +436,7 @@ def _made(
     first: int,
     last: int,
 ) -> np.ndarray | None:
-    """Return these rows with the fault, (n, D), NaN where a value is missing; None if the fault does not show."""
+    """Return these rows with the fault, (n, D), NaN where a value is missing, or None if the fault is not visible."""
     case = Case(np.random.default_rng(seed), x, first, last, sensor, size, sensors.own, sensors.step)
     if not len(case.before):
         return None

@@ -25,7 +25,7 @@ class Code(BaseModel):
 
 
 class Origin(BaseModel):
-    """The origin of a new column: the numbers of another column; one of that column's words, as 0 or 1; or a phase of the day or week."""
+    """The origin of a new column: the numbers of ``column``, whether ``column`` holds ``word`` (1 or 0), or a phase of the day or week."""
 
     column: str
     word: str | None = None

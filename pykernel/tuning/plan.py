@@ -1,8 +1,8 @@
 """Choose a model for a device: try all kinds of models, within limits of RAM, flash and instructions, in a given time.
 
 A plan is a series of trials (``trials.py``): first each kind of model with settings that work on raw data, then variants
-of the best models.  A plan has a result as soon as one trial is done.  The chosen model depends only on the trials, their
-seed and the data; not on the number of processes or their speed.
+of the best models.  A plan has a result as soon as one trial is done.  The chosen model depends only on the trials, their seed and the
+data, and not on the number or the speed of the processes.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ STOOD_IN = (4, 16)
 BOUNDING = 0.3
 """Fraction of the plan's time after which the measurement of models with random vectors is given up."""
 LEADERS = 6
-"""Only this many of the best arms are varied."""
+"""Number of the best arms whose parameters are varied."""
 BEHIND = 3
-"""If it is not known whether the device gets labels, one in this many changes is made to the kind of model (learning or
+"""If it is not known whether the device gets labels, one in BEHIND changes is made to the kind of model (learning or
 frozen) that has the larger error."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
 """Each kernel is also tried with its initial width times each of these factors."""
 RULES_WITH_TECHNIQUES = 3
-"""This many of the best rules are tried with every technique."""
+"""Number of the best rules that are tried with every technique."""
 RETRIES = 4
 """How many smaller sizes are tried for a model that is too large, before other trials follow."""
 TRIES = 200
@@ -69,7 +69,7 @@ FEW_VERIFIED = 50
 BUILT = 5.0
 """Assumed time to build a model for a target twice and to prove its bounds, in seconds."""
 BY_MEASURING = 4
-"""Assumed ratio of the time to verify a model, without running its rows, to the time to measure it.
+"""Assumed time for verifying a model, without the time for running its rows, divided by the time for measuring the model.
 
 A model that is verified is built twice, and the search makes five times as many tries.  For four models, the ratio of CPU seconds was at
 most 2.4; the larger value leaves a reserve in case the PC becomes busy.
@@ -96,7 +96,7 @@ class NothingFits(CheckFailed):
 
 @dataclass
 class Search:
-    """A series of trials.  Its course depends on the arms, the data and the seed."""
+    """A series of trials.  The arms, the data and the seed determine the trials."""
 
     arms: list[Arm]
     table: Table
@@ -105,12 +105,12 @@ class Search:
     seed: int = 0
     every_technique: Sequence[str] = ()
     labels: str | None = None
-    """Whether the device gets labels: "always" or "never"; None if it is not known."""
+    """Whether the device gets labels: "always", "never", or None if this is not known."""
     trials: list[Trial] = field(default_factory=list)
     repeatable: bool = True
     """Whether another plan with the same number of trials makes the same trials."""
     complete: bool = False
-    """Whether there was nothing left to try."""
+    """Whether the search ended because all possible trials were made."""
     measuring: float = 0.0
     """The longest time that was needed to measure a model on the target, in seconds."""
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
@@ -184,7 +184,7 @@ class Search:
     def candidates(self, learning: bool | None = None) -> list[Trial]:
         """Return all trials that may be chosen, the smallest error first.
 
-        learning: whether to return only models that learn on the device, or only models that do not; None for all.
+        learning: True for only models that learn on the device, False for only models that do not, None for all models.
         """
         return [trial for trial in self.ranking() if learning is None or trial.learns == learning]
 
@@ -203,8 +203,8 @@ class Search:
         return nested([trial.losses for trial in found], [trial.bytes for trial in found])
 
     def kinds(self) -> tuple[bool | None, ...]:
-        """Return the values of ``learning`` for which a winner is needed: None; also True and False, if it is not known whether the device
-        gets labels.
+        """Return the values of ``learning`` for which a winner is needed: None and, if it is not known whether the device gets labels, also
+        True and False.
         """
         return (None,) if self.labels is not None or self.table.y is None else (None, False, True)
 
@@ -254,7 +254,8 @@ class Search:
                 trial.arm.most = min(trial.arm.most, max(_smaller(trial.size, worst), LEAST), trial.size - 1)
 
     def measured(self, content: Content) -> dict[str, Any]:
-        """Measure a model on the target.  Returns its costs, the amounts that are limited, and the used fraction of each limit."""
+        """Measure a model on the target.  Returns a dictionary with ``costs``, ``amounts`` (of the limited resources)
+        and ``uses`` (the used fraction of each limit)."""
         began = time.monotonic()
         (costs,) = self.workers.run([cost_task(content, str(self.limits.target), TRIES)])
         self.measuring = max(self.measuring, time.monotonic() - began)
@@ -296,7 +297,7 @@ class Search:
 
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
         """Yield the next trials, in order.  Yield None if the trials that follow depend on results that are not known yet."""
-        # of the arms with trained vectors, only one comes first, because arms in other precisions use the settings of its training
+        # only one arm with trained vectors comes first, because arms in other precisions use the settings from the training of this arm
         first = [*self._arms_of(TRAINED)[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]
         for arm in sorted(first, key=lambda arm: not self._may_fit(arm, self._first_size(arm))):
             yield from self._new(arm, self._first_size(arm), {})
@@ -367,7 +368,7 @@ class Search:
         return [arm for arm in self.arms if arm.made.technique in techniques]
 
     def _best_arms(self) -> list[tuple[Arm, Trial]]:
-        """Return the arms that have a successful trial, with their best trials; the best arm first."""
+        """Return the arms that have a successful trial, each with its best trial, and the best arm first."""
         found = [(arm, best) for arm in self.arms if (best := arm.best) is not None]
         return sorted(found, key=lambda each: each[1].score)
 
@@ -408,7 +409,7 @@ class Search:
     def _may_fit(self, arm: Arm, size: int | None) -> bool:
         """Return whether all fields of the model fit into the RAM.
 
-        The C may have fewer fields, but finding out which takes as long as a trial.
+        The generated C code may have fewer fields, but finding these fields takes as long as a trial.
         """
         if arm.made.spec is None or self.limits.ram is None:
             return True
@@ -445,8 +446,8 @@ def verified(
 ) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
     """Find the best model that passes its check on the target.
 
-    Returns the model, trained on all rows if the PC trains it; the row of its check on the target, which compares bytes (None without a
-    target); and the used fraction of each limit.  Raises NothingFits, which names the closest model, if no model fits.
+    Returns the model, the row of its check on the target (None without a target), and the used fraction of each limit.  If the PC trains
+    the model, it is trained on all rows.  Raises NothingFits, which names the closest model, if no model fits.
     """
     for _ in range(VERIFIED):
         trial = search.winner(learning)
@@ -502,7 +503,7 @@ def rows_verified(spec: Spec, instructions: int) -> int:
 
 
 def seconds_to_verify(search: Search) -> float:
-    """Estimate how many seconds ``verified`` will take if no better model is found; 0 without a target.
+    """Estimate how many seconds ``verified`` will take if no better model is found.  Without a target, the result is 0.
 
     A model that is not measured yet is assumed to take as long as the best measured model.
     """

@@ -1,8 +1,9 @@
 """Compare models by their errors on the same rows, and estimate the chosen model's error on future rows.
 
-The judged rows are divided, in their order, into BLOCKS blocks; with many devices, a block has the rows of one or several devices.
-For each model and block, the number of scored rows and the sum of their losses are kept.  A loss is a squared difference; for
-classes, 1 for a wrong class.  Rows that are neighbours in time, or from the same device, are correlated, but blocks hardly are.
+The judged rows are divided, in their order, into BLOCKS blocks.  With many devices, a block has the rows of one or several devices.  For
+each model and block, the number of scored rows and the sum of their losses are kept.  A loss is a squared error or, for classes, 1 if the
+class is wrong and 0 if it is right.  Losses are correlated in rows that are neighbours in time, or from the same device, but are hardly
+correlated between blocks.
 """
 
 from __future__ import annotations
@@ -39,14 +40,15 @@ FOLDS = 4
 """Number of folds of the judged rows.  Each fold in turn is left out when a model is chosen.
 
 If every block were a fold, each choice would be made on nearly the same rows, and would usually pick the same model.  With 100 equal
-models, a 95 % interval then contains the true error in 70 % of cases; with four folds, in 90 %.
+models, a 95 % interval would then contain the true error in 70 % of cases.  With four folds, the interval contains the true error in 90 %
+of cases.
 """
 NEAR = 1.01
 """Models whose error is at most this many times the smallest error are considered equally good."""
 FAR, FAR_ROWS = 1.1, 0.01
-"""A model whose error is more than FAR times the smallest error is never considered equally good, whatever a test says, because a test may
-miss a difference in few or drifting rows.  For classes, this holds only if the error rate is also larger by more than
-FAR_ROWS."""
+"""A model whose error is more than FAR times the smallest error is never considered equally good, not even if a test
+finds no difference, because a test may miss a difference in few or drifting rows.  For classes, this rule applies only
+if the error rate is also larger by more than FAR_ROWS."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Losses:
     """A model's losses by block.
 
     sums, rows: each block's sum of losses and number of scored rows, (blocks,).  of_classes: whether the labels are classes.
-    offsets: sums of signed errors, (blocks,); zeros if no errors are given.  in_time: whether blocks are in time order.
+    offsets: sums of signed errors, (blocks,), or zeros if no errors are given.  in_time: whether blocks are in time order.
     """
 
     sums: np.ndarray
@@ -74,8 +76,8 @@ class Losses:
     ) -> Losses:
         """Sum losses over blocks.
 
-        losses, counts, errors: for all judged rows, (rows,); counts says which rows are scored.  lengths: number of judged rows of
-        each device, if the rows of several devices follow one another.
+        losses, errors: of all judged rows, (rows,).  counts: which rows are scored, (rows,).  lengths: number of judged rows of each
+        device, if the rows of several devices follow one another.
         """
         in_time, number = len(lengths) < 2, BLOCKS
         block = np.arange(len(losses)) * BLOCKS // max(1, len(losses))
@@ -108,7 +110,7 @@ class Losses:
 
     @property
     def error(self) -> float:
-        """The root mean square error; for classes, the error rate."""
+        """The root mean square error or, for classes, the error rate."""
         return self.mean if self.of_classes else root(self.mean)
 
     def influence(self) -> np.ndarray:
@@ -130,10 +132,10 @@ class Losses:
 
     @property
     def growth(self) -> tuple[float, float] | None:
-        """The fitted errors of the first and the last block, if the errors grow along the blocks; None if they do not.
+        """The fitted errors of the first and the last block if the errors grow along the blocks, else None.
 
-        Errors grow if the blocks' mean losses grow, or if the blocks' mean errors drift from zero.  A growing offset shows in the mean
-        errors long before it shows in the squared losses.
+        Errors grow if the blocks' mean losses grow, or if the blocks' mean errors drift from zero.  A growing offset is visible in the mean
+        errors long before a change is visible in the squared losses.
         """
         here = np.flatnonzero(self.rows)
         if not self.in_time or len(here) < BLOCKS // 2:
@@ -168,9 +170,9 @@ def follows(errors: np.ndarray, there: np.ndarray) -> float:
 
 
 def deviation_of(part: float, count: int) -> float:
-    """Return the standard deviation of a fraction ``part`` that was observed in ``count`` cases.
+    """Return the standard deviation of a fraction ``part`` that was observed in ``count`` trials.
 
-    One case of each kind is added, so that the result is not 0 for a fraction of 0 or 1.
+    One success and one failure are added, so that the result is not 0 for a fraction of 0 or 1.
     """
     part = (part * count + 1) / (count + 2)
     return math.sqrt(part * (1 - part) / (count + 2))
@@ -199,7 +201,8 @@ def _root_sum(influence: np.ndarray) -> float:
 
 
 def as_good(one: Losses, best: Losses) -> bool:
-    """Return whether a model is as good as the best: its error is within NEAR, or within FAR and not different in a paired test at 5 %."""
+    """Return whether a model is as good as the best: its error is within NEAR, or it is within FAR and not
+    significantly larger in a paired test at 5 %."""
     if one.error <= NEAR * best.error:
         return True
     if one.error > max(FAR * best.error, best.error + FAR_ROWS if one.of_classes else 0.0):
@@ -222,10 +225,10 @@ def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
 
 
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
-    """Return the losses of chosen models on rows that took no part in the choice.
+    """Return the losses of chosen models on rows that were not used to choose them.
 
-    A fold consists of every FOLDS-th block.  For each fold, a model is chosen on the blocks outside of it, and the
-    losses of this model on the fold are returned.
+    A fold consists of every FOLDS-th block.  For each fold, a model is chosen on the blocks outside of this fold, and
+    the losses of this model on the fold are returned.
     """
     first = losses[0]
     folds = min(FOLDS, len(first.rows))

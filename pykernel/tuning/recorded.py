@@ -16,11 +16,11 @@ from pykernel.tuning.tables import listed
 LASTS = 20
 """Alarms are joined if fewer rows than this are between them, and reported if they have at least this many rows."""
 KNOWN, RELEARN, FEWEST = 1500, 400, 400
-"""KNOWN: number of rows at the beginning of a pass that raise no alarms; at most a quarter of the recording.  RELEARN: number of rows in
-alarm after which a state becomes normal.  FEWEST: minimum number of rows in a recording."""
+"""KNOWN: number of rows at the beginning of a pass that raise no alarms, but at most a quarter of the recording.
+RELEARN: number of rows in alarm after which a state becomes normal.  FEWEST: minimum number of rows in a recording."""
 LONGEST_PERIOD, WAVES, CHANNELS, PERIODS = 200, 0.3, 8, 8
-"""LONGEST_PERIOD: longest period of an oscillation, in rows.  WAVES: minimum autocorrelation at a lag of one period; at half a period, the
-autocorrelation must be below -WAVES.  CHANNELS: maximum number of channels.  PERIODS: minimum number of periods in a window.
+"""LONGEST_PERIOD: longest period of an oscillation, in rows.  WAVES: minimum autocorrelation at a lag of one period.  At a lag of half a
+period, the autocorrelation must be below -WAVES.  CHANNELS: maximum number of channels.  PERIODS: minimum number of periods in a window.
 """
 
 

@@ -1,4 +1,4 @@
-"""Read rows to choose a basis from: a small table at once, or a file part by part.  Check all rows once."""
+"""Read the rows from which a basis is selected: a small table at once, or a large file part by part.  Check all rows once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class Seen:
 def read(
     data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Show | None = None
 ) -> Samples:
-    """Read a CSV file into memory; or open a file that is read in parts, and keep only its label in memory.
+    """Read a CSV file into memory, or open a file of another format, which is read in parts, and keep only its label in
+    memory.
 
     Raises UserError.
     """
@@ -155,7 +156,7 @@ def _position(text: str, width: int, data: str, given: str) -> int:
 def _labels(
     data: str, column: str, y: np.ndarray, wanted: Sequence[str], kfd: bool
 ) -> tuple[np.ndarray, list[str] | None]:
-    """Return the label's numbers unchanged; for classes, their indices and names."""
+    """Return the label's numbers unchanged or, for classes, the class indices and names."""
     if not wanted and not kfd:
         return y, None
     there = np.unique(y)
@@ -191,7 +192,7 @@ def _labels(
 
 
 def look(samples: Samples, show: Show | None = None) -> Seen:
-    """Read all rows once, in blocks.  Refuse NaN and infinities before the work begins, and find the inputs' scales and sentinels."""
+    """Read all rows once, in blocks.  Refuse NaN and infinities, and find the inputs' scales and sentinels."""
     rows, seen = samples.rows, Columns()
     seen.begin(samples.name, samples.inputs or [str(j) for j in range(rows.dim)])
     columns = list(seen.columns.values())
@@ -216,7 +217,7 @@ def look(samples: Samples, show: Show | None = None) -> Seen:
 
 @dataclass(frozen=True)
 class Scaled:
-    """The rows that the kernel gets, scaled if necessary.
+    """The kernel's inputs: the rows, scaled if necessary.
 
     center, scale: None if inputs are not scaled.  largest: largest magnitudes of the scaled inputs, (D,).
     """

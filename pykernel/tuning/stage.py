@@ -41,8 +41,8 @@ def first_judged(rows: int) -> int:
 class Stage:
     """A signal stage, and the recorded rows that it turns into steps.
 
-    base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: the rows' labels; (rows, 0)
-    if there are none, or if the labels are measures of the signal.  raw_rows: the numbers of raw rows and of gaps.
+    base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: the rows' labels, which are (rows, 0) if
+    there are no labels, or if the labels are measures of the signal.  raw_rows: the number of raw rows, and the number of gaps.
     """
 
     base: Content
@@ -98,7 +98,7 @@ class Stage:
         return make_spec(self.base)
 
     def overlaps(self) -> list[str]:
-        """A warning in one sentence if steps share raw samples; otherwise an empty list."""
+        """A list with one warning if steps share raw samples, else an empty list."""
         signal = self.plain.signal
         assert signal is not None
         share = (signal.window or 1) + plan_of(signal).oldest * signal.step > signal.step
@@ -122,7 +122,7 @@ class Stage:
 
     @staticmethod
     def seen(spec: Spec) -> Content:
-        """Return the keys of the inner model's [input] that follow from [signal], without names."""
+        """Return dim, max_abs and resolution of the inner model's [input], which follow from [signal]."""
         own = dump(spec).get("input", {})
         return {"dim": spec.dim} | {key: own[key] for key in ("max_abs", "resolution") if key in own}
 
@@ -132,7 +132,7 @@ class Stage:
         given = {key: value for key, value in content.get("input", {}).items() if key not in DERIVED}
         if inner.real.is_int16:  # the inner model's ranges may be narrower than those from [signal]
             given["max_abs"] = content["input"]["max_abs"]
-        if isinstance(inner.input, StandardisedInput):  # [signal] switches standardise on if the key is missing
+        if isinstance(inner.input, StandardisedInput):  # with [signal], standardise is true if the key is missing
             given["standardise"] = inner.standardises
         label = {key: value for key, value in content.get("label", {}).items() if key not in NAMES}
         label |= {key: value for key, value in self.base.get("label", {}).items() if key in NAMES}

@@ -40,9 +40,9 @@ exceeds both ALIKE and CHANCE standard deviations."""
 
 @dataclass
 class LabelledTable:
-    """Rows of a file: inputs x (l, d); labels y (l,), numbers or class indices; sentences about assumptions, and
-    warnings.
+    """The rows of a file, with sentences about assumptions and warnings.
 
+    x: inputs, (l, d).  y: labels, (l,), numbers or class indices.
     stage: the signal stage that computed these rows from raw rows, if there is one.
     data: a description of the table as it was read, as plain values.
     """
@@ -61,7 +61,7 @@ class LabelledTable:
     device: np.ndarray | None = None
     """With many devices, the index of each row's device, (l,)."""
     in_time: bool = False
-    """Whether rows are in time order: a model is then judged on the last rows, and folds are blocks of rows."""
+    """Whether rows are in time order, so that a model is judged on the last rows, and folds are blocks of rows."""
 
     @cached_property
     def apart(self) -> np.ndarray:
@@ -72,7 +72,8 @@ class LabelledTable:
     def follows(self) -> bool:
         """Whether rows seem to follow each other in time.  O(l d^2).
 
-        True if a linear model's errors of neighbouring rows are significantly correlated; False for rows that are sorted by their labels.
+        The result is True if the errors of a linear model in neighbouring rows are significantly correlated.  For rows that are sorted by
+        their labels, the result is False.
         """
         steps = np.diff(self.y)
         if len(self.y) < FEW_ROWS or (steps >= 0).all() or (self.classes and (steps != 0).sum() < len(self.classes)):
@@ -112,10 +113,10 @@ def read_table(
 ) -> LabelledTable:
     """Read the samples of a model from a text table with a header line, or from the tables of many devices, one after the other.
 
-    inputs: columns; if empty, all other columns of numbers, except constant columns and times.
-    classes: the label's classes, in order.  If none are given, and the label is text or ``model`` is kfd, the classes
-    are found in the data.
-    model: None means kfd for classes, and ls-svm for numbers.
+    inputs: names of columns.  Without names, the inputs are all other columns of numbers, except constant columns and times.
+    classes: the label's classes, in order.  If no classes are given, they are found in the data of a label that is text, or of any label if
+    ``model`` is kfd.
+    model: the model to train.  None means kfd for classes, and ls-svm for numbers.
     signal: precision and [signal] of a spec.  The signal stage computes the samples from its channels, which are given
     as inputs.  A label that is one of the channels is forecast.
     Raises UserError, with one sentence.
@@ -176,7 +177,8 @@ def _make_steps(table: LabelledTable, signal: Mapping[str, Any], classes: Sequen
 
 
 def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
-    """Leave out rows without a label, or with a missing input.  Returns counts for a report; for steps, adds assumptions instead.
+    """Leave out rows without a label, or with a missing input.  Returns counts for a report.  With a signal stage, the counts are added to
+    the table's assumptions instead.
 
     Raises UserError if too few rows are left.
     """
@@ -204,7 +206,7 @@ def _labels(read: WholeTable, label: str, classes: Sequence[str] = ()) -> list[s
 def _classes_of(
     name: str, column: str, cells: Sequence[str], given: Sequence[str], numeric: bool, model: str | None
 ) -> list[str] | None:
-    """Return the label's classes, in their order; None if the label is a number."""
+    """Return the label's classes, in their order, or None if the label is a number."""
     there = {cell for cell in cells if cell}
     if given:
         unknown = sorted(there - set(given))
@@ -236,7 +238,7 @@ def _classes_of(
 
 
 def positions_of(cells: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-    """Return the class index of each cell; -1 for a cell that is not a class."""
+    """Return the class index of each cell, or -1 for a cell that is not a class."""
     places = {kind: i for i, kind in enumerate(classes)}
     return np.array([places.get(cell, -1) for cell in cells], np.int64)
 
@@ -273,9 +275,9 @@ def infer(
 ) -> LabelledTable:
     """Read the samples of a plan from a text table with a header line, or from the tables of many devices, one after the other.
 
-    Rows with gaps are kept.  inputs: names of columns; if empty, all columns of varying numbers, except the label and times.  label: a
-    column's name; without a label, a monitor is planned.  Labels are considered classes if they are text, or if they have only two
-    values, both integers.
+    Rows with gaps are kept.  inputs: names of columns.  Without names, the inputs are all columns of varying numbers, except the label and
+    times.  label: a column's name.  Without a label, a monitor is planned.  Labels are considered classes if they are text, or if they have
+    only two values, both integers.
     """
     read = read_columns(file, name, show, inputs, label, label is not None)
     chosen = chosen_inputs(read, inputs, label)
@@ -291,7 +293,8 @@ def infer(
 
 
 def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
-    """Find the label's numbers or classes.  Add a sentence if the labels are classes, or may be meant as classes."""
+    """Find the label's numbers or classes.  Add a sentence to the table's assumptions if the labels are classes, or may
+    be meant as classes."""
     cells = _labels(read, label)
     if label in read.numeric:
         table.y = read.numeric[label]
@@ -350,7 +353,7 @@ def read_columns(
     codes: Iterable[float] = (),
     kind: str = "numbers",
 ) -> WholeTable:
-    """Read a table into memory: all columns, or, if they are given, only the inputs and the label.
+    """Read a table into memory: only the inputs and the label if both are given, else all columns.
 
     labelled: whether there is a label.  codes: numbers that mean a missing value.  kind: the type as which columns are
     read, except the label, which is read as text.  Raises UserError if the table is invalid, or if an input or the
@@ -447,7 +450,7 @@ class WholeTable:
 
     @property
     def device(self) -> np.ndarray | None:
-        """The index of each row's device, (rows,); None for a single table."""
+        """The index of each row's device, (rows,), or None for a single table."""
         return np.repeat(np.arange(len(self.rows)), [*self.rows.values()]) if list(self.rows) != [self.name] else None
 
     def cells(self, column: str) -> list[str]:
@@ -503,7 +506,7 @@ class WholeTable:
         return used.report(chosen=chosen, inputs=list(inputs), label=label, left_out=out, times=self._times(out))
 
     def _times(self, left_out: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-        """Describe the intervals in the first column of times; None if the intervals are even."""
+        """Describe the intervals in the first column of times.  Returns None if the intervals are even."""
         for each in left_out:
             name = each["column"]
             if each["why"] == "time":
@@ -546,7 +549,7 @@ def is_word(cell: str) -> bool:
 
 
 def few_words(cells: Sequence[str]) -> list[str] | None:
-    """Return the different words of a column, sorted; None if there are too many for one input per word."""
+    """Return the different words of a column, sorted, or None if there are too many words for one input per word."""
     words = set[str]()
     for cell in cells:
         if cell not in words and is_word(cell):
@@ -572,7 +575,7 @@ MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *
 
 
 def moment(cell: str) -> float | None:
-    """Convert a date or a time to days since a Monday; None if its format is not known."""
+    """Convert a date or a time to days since a Monday.  Returns None if the format is not known."""
     text = cell.removesuffix("Z")
     for kind in MOMENTS:
         try:
@@ -585,7 +588,7 @@ def moment(cell: str) -> float | None:
 
 
 def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) -> dict[str, Any] | None:
-    """Describe the time intervals between rows; None if the intervals are even.  times: (rows,), NaN where a time is missing."""
+    """Describe the time intervals between rows.  Returns None if the intervals are even.  times: (rows,), NaN where a time is missing."""
     steps = np.concatenate([np.diff(finite_values(part)) for part in np.split(times, starts)])
     steps = steps[steps > 0]
     if len(steps) < RISES:

@@ -1,8 +1,8 @@
 """Run one trial of a plan: a model learns the first rows of a table, and is evaluated on the last rows, which are the judged rows.
 
 A model is evaluated twice: *frozen*, as it is after the first rows, and *learning*, where each row is predicted and then
-learned.  Monitors have no labels.  They are evaluated with faults that are put into the judged rows (``faults.py``): a good
-monitor raises an alarm for each fault.
+learned.  Monitors have no labels.  Monitors are evaluated with faults that are put into the judged rows (``faults.py``): a good monitor
+raises an alarm for each fault.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from pykernel.training.vectors import Loss
 
 ANSWERED = 0.95
-"""Models that answer less than this fraction of the rows are not compared."""
+"""Models that give a prediction for less than this fraction of the rows are not compared."""
 MOST_PRODUCTS = 300
 """Polynomials with more products of inputs than this are not tried."""
 TRAINED_ROWS = 4000
 """Maximum number of rows on which a model is trained on the host.  The rows are evenly spaced."""
 MOVED_ROWS = 10_000
-"""Maximum number of rows on which vectors are trained.  It is larger than TRAINED_ROWS, because the training time grows
-only linearly with the number of rows."""
+"""Maximum number of rows on which vectors are trained.  The maximum is larger than TRAINED_ROWS, because the training
+time grows only linearly with the number of rows."""
 RETRAINED = 5
 """How many times a model that is trained on the device is trained again during the judged rows."""
 NEAR_BEST = 1.01
@@ -98,11 +98,11 @@ def continues(spec: Spec) -> bool:
 
 
 def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, Any]:
-    """Return a model's errors on the judged rows: the root mean square error or, for classes, the fraction of wrong answers.
+    """Return a model's errors on the judged rows: the root mean square error or, for classes, the fraction of wrong predictions.
 
     others: the models for the table's second and later folds.
-    frozen, learning: the error, its standard deviation (from blocks of rows), the number of scored rows, and the losses of
-    each block; None if there is no error.
+    frozen, learning: the error, its standard deviation (from blocks of rows), the number of scored rows, and the losses of each block, or
+    None if there is no error.
     diverged: number of updates that were refused because the model would leave its range.
     """
     frozen, learning, wrong = zip(*map(_answers, (spec, *others), table.folds), strict=True)
@@ -114,8 +114,8 @@ def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, An
 
 
 def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Return the frozen model's answers to the judged rows, the learning model's answers (None if it does not learn), and how many updates
-    were refused because the model would leave its range.
+    """Return the frozen model's predictions for the judged rows, the learning model's predictions (None if the model does not learn), and
+    the number of updates that were refused because the model would leave its range.
     """
     split, y, judged = table.split, table.labels, table.x[table.judged]
     question = "classify" if spec.label.classes else "predict"
@@ -123,7 +123,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     gone = ~np.isfinite(table.x).all(axis=1) & (table.completes and not spec.completes)
     if not spec.program.learns:
         answers, _ = model.ask(question, judged)
-        # refused rows are scored as well, with the answer that the firmware would keep
+        # refused rows are scored as well, with the prediction that the firmware would keep
         beyond = gone[table.judged] | (np.isfinite(judged).all(axis=1) & ~spec.accepts(judged))
         _stand_in(answers, beyond, y[:split], bool(spec.label.classes))
         return answers, None, 0
@@ -156,7 +156,8 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
 
 
 def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes: bool) -> None:
-    """Replace refused answers by the previous answer or by the usual label, whichever is nearer to the labels y on average."""
+    """Replace the predictions for refused rows by the previous prediction or by the usual label, whichever is nearer to
+    the labels y on average."""
     if not beyond.any():
         return
     usual, known = _usual(y, of_classes), y[y >= 0] if of_classes else y[np.isfinite(y).reshape(len(y), -1).all(axis=1)]
@@ -179,7 +180,7 @@ def _usual(y: np.ndarray, of_classes: bool) -> Any:
 
 
 def _retrained(model: HostModel, table: Table, first: int, end: int, question: str) -> np.ndarray:
-    """Return a model's answers to the rows first, .., end - 1.  The model is trained again at regular intervals."""
+    """Return a model's predictions for the rows first, .., end - 1.  The model is trained again at regular intervals."""
     late, answers = table.delay, []
     for rows in np.array_split(np.arange(first, end), RETRAINED):
         if len(rows):
@@ -190,7 +191,7 @@ def _retrained(model: HostModel, table: Table, first: int, end: int, question: s
 
 
 def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | None:
-    """Return error, standard deviation, number of scored rows and the losses of each block; None if too few rows got an answer."""
+    """Return error, standard deviation, number of scored rows and the losses of each block, or None if too few rows got a prediction."""
     known = np.concatenate([fold.compared(fold.judged) for fold in table.folds])
     y = np.concatenate([fold.labels[fold.judged] for fold in table.folds])
     answers = np.asarray(answers, np.float64).reshape(y.shape)
@@ -211,8 +212,8 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
     """Return error, standard deviation and bytes of each simple predictor on the same rows.  labels: "never" if the device gets no labels.
 
-    frozen: the results of a predictor that learned only the first rows or, with many devices, the rows of the training devices; missing
-    for "last label".
+    frozen: the results of a predictor that learned only the first rows or, with many devices, the rows of the training devices.  The
+    predictor "last label" has no such results.
     """
     if table.y is None:
         return {}
@@ -228,8 +229,8 @@ def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dic
 def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
     """Return the errors of simple predictors, with labels that arrive ``late`` rows late.
 
-    A predictor starts anew where a model does.  frozen: whether predictors learn only the first rows or, with many
-    devices, the rows of the training devices.
+    A predictor starts anew at the same rows as a model.  frozen: whether predictors learn only the first rows or, with
+    many devices, the rows of the training devices.
     """
     found: dict[str, list[np.ndarray]] = {}
     for fold in table.folds:
@@ -261,8 +262,8 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     on the basis, or a ridge regression; "kfd" takes only the vectors and the ridge, and is trained on the device.  O(l n^2) for l rows.
     Raises UserError.
 
-    For trained vectors and networks, the task may have ``training``, as in ``Combination``.  Otherwise the settings are chosen on
-    held-out rows, and written to ``training``.
+    For trained vectors and networks, the task may have ``training``, which are settings that a first training chose.  Otherwise the
+    settings are chosen on held-out rows, and written to the argument ``training``.
     """
     if "spec" in task:
         given = dict(task["spec"])
@@ -320,7 +321,7 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
 
 
 def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
-    """Choose vectors among the rows; for a polynomial, choose as many vectors as the polynomial has coefficients.
+    """Select vectors among the rows.  For a polynomial, select as many vectors as the polynomial has coefficients.
 
     For a linear function of the inputs, return the unit vectors, which span the space of the linear kernel.
     """
@@ -373,7 +374,7 @@ def _trained(
     else:
         job, steps, start = Job(rows, m, loss, k_means, 0), int(training["steps"]), int(training["start"])
         candidate = Candidate(training["units"], training["widths"], training["ridge"])
-        with one_thread:  # so that the bits do not depend on the number of threads
+        with one_thread:  # with more threads, the result would depend on the number of threads
             path = job.search(rows, candidate, start, None, steps, lambda step: None)
         found = job.unscaled(path.best, candidate.units)
     if not all(np.isfinite(part).all() for part in vars(found).values()):
@@ -398,7 +399,7 @@ def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Cont
 
 
 def headed(content: Content, rule: str) -> Content:
-    """Return the content of a model with this rule that continues to learn from a frozen model, mixed with a linear expert.
+    """Return the content of a model with this rule that starts as the frozen model and continues to learn, mixed with a linear expert.
 
     For rule "frozen", the content is returned unchanged.
     """
@@ -411,7 +412,7 @@ def headed(content: Content, rule: str) -> Content:
 def stand_in(made: Combination, size: int, table: Table) -> Content:
     """Return a model with ``size`` random vectors.
 
-    On a device, the model needs the same bytes and time as a model that ``content_of`` trains.
+    On a device, this model needs as many bytes and as much time as a model that ``content_of`` trains.
     """
     from pykernel.training.vectors import Vectors
 
@@ -452,8 +453,8 @@ TWICE = 2.0
 CHOICE, PROMISE = (0, COUNT), (1, PROMISED)
 """Seed and number of the faults by which models are chosen, and of the faults for a promise.
 
-The same faults cannot be used for both: the error on the faults used for the choice is optimistic.  Each further device
-has a seed of its own, of the same parity.
+A promise needs other faults, because the error on the faults used for the choice is optimistic.  The seed is larger by 2 for each further
+device, so that choice and promise never use the same seed.
 """
 
 
@@ -461,7 +462,8 @@ def watched_rows(spec: Spec, table: Table, promise: bool = True) -> list[tuple[n
     """Return, for each judging device, the rows that a monitor learns first, and the rows after the warm-up into which faults are put.
 
     promise: whether to return the judged rows of the table, on which the planned model's error is reported; otherwise the preceding rows,
-    by which the model is chosen.  In short recordings, both are the same rows.  Raises UserError if there are too few rows.
+    by which the model is chosen.  In short recordings, the judged rows are returned in both cases.  Raises UserError if there are too few
+    rows.
     """
     found, longest = [], 0
     for fold in table.folds:
@@ -553,7 +555,8 @@ def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
 def _repetitions(
     spec: Spec, table: Table, promise: bool, made: Callable[[], Callable[[np.ndarray], np.ndarray]]
 ) -> Iterator[tuple[np.ndarray, list[Fault], int]]:
-    """Yield a monitor's answers to each repetition of a device's rows, the faults in the repetition, and the device's index.
+    """Yield, for each repetition of a device's rows, the monitor's result for each row, the faults in the repetition, and the device's
+    index.
 
     Each device gets a new monitor for each way in which faults can occur, because a real machine fails in only one way.
     """

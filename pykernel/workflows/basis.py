@@ -1,4 +1,4 @@
-"""``fit`` for a basis: choose it from many rows, and write a spec for the device, or the basis alone."""
+"""``fit`` for a basis: choose a basis from many rows, and write either a spec for the device or only the basis."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def need_possible(given: Fit) -> None:
 
 
 def _need_table(given: Fit) -> None:
-    """Raise UserError for options of machines on tables in memory, for several tables, and for files that cannot be written."""
+    """Raise UserError for options of machines that are trained in memory, for several tables, and for files that cannot be written."""
     why = given.of_basis[0]
     asks = f"without {option('label')}, fit chooses a basis" if why == "label" else f"{option(why)} requests a basis"
     for name in OF_TABLES:
@@ -145,7 +145,7 @@ def _need_trained(given: Fit) -> None:
 def _write(
     report: dict[str, Any], job: work.Job, basis: Basis, spec: Spec | None, asked: Mapping[str, Any]
 ) -> Document:
-    """Write the spec or the basis, and the report: both files or neither.  Returns the report as a document."""
+    """Write the spec (or only the basis) and the report: both files or neither.  Returns the report as a document."""
     given = job.options
     output, written = (str(path) if path else None for path in (given.output, given.report))
     report.update(output=output, spec=None if spec is None else output, report=written)

@@ -57,8 +57,8 @@ smaller penalty, kernels become so wide that their functions are nearly linearly
 MARGIN = 1.01
 """Smallest residual of a chosen vector, as a multiple of the smallest residual that the spec's precision allows.
 
-The multiple is above 1, because rounding a vector's numbers changes its residual.  In float32, a spec's residuals must be at least 0.001, so
-the margin is 0.00001, which is 170 times the rounding error of k(x, x).
+The multiple is above 1, because rounding the elements of a vector changes the vector's residual.  In float32, a spec's
+residuals must be at least 0.001, so the margin is 0.00001, which is 170 times the rounding error of k(x, x).
 """
 
 
@@ -108,19 +108,20 @@ def _model(options: Asked) -> Model:
         return "kfd"
     if options.rule == "nystrom-rls" and given == "ls-svm":
         raise UserError(
-            f"{option('model', 'ls-svm')} has a bias, but a model that learns on the device has none; give {option('model', 'krr')}, or leave it out"
+            f"{option('model', 'ls-svm')} has a bias, but a model that learns on the device has none; "
+            f"give {option('model', 'krr')}, or leave {option('model')} out"
         )
     return given or ("krr" if options.rule == "nystrom-rls" else "ls-svm")
 
 
 def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
-    """Return the numbers to try, ascending."""
+    """Return the values to try, in ascending order."""
     if given is None:
         return None
     found = sorted(set(positive_numbers(given, name)))
     if len(found) > 1 and options.label is None:
         raise UserError(
-            f"{option(name)} holds several numbers, but without a label none can be chosen; give one number"
+            f"{option(name)} holds several values, but fit can choose one of them only with a label; give one value"
         )
     return found
 
@@ -132,8 +133,9 @@ def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
 class Chosen:
     """The chosen basis.
 
-    seconds: the time that the choice took.  selection: with a label, the choice of width and ridge.  machine: the weights, if
-    the device gets weights.  With --features, ``machine`` computes the features, and ``sigma`` holds their singular values.
+    seconds: the time that the choice took.  selection: the choice of width and ridge; None without a label.  machine: the
+    weights; None if the device gets no weights.  With --features, ``machine`` computes the features, and ``sigma`` holds their
+    singular values.
     """
 
     basis: Basis
@@ -288,7 +290,7 @@ class Job(Request):
         return replace(basis, indices=nowhere, trace=trace.clip(0), exact=False, method=TRAINED, stopped="n_max")
 
     def _sample(self) -> tuple[np.ndarray, np.ndarray]:
-        """Draw at most TUNED_ROWS rows.  Returns their positions, ascending, and the rows."""
+        """Draw at most TUNED_ROWS rows.  Returns the rows' positions, in ascending order, and the rows."""
         count = len(self.scaled.rows)
         at = np.arange(count)
         if count > TUNED_ROWS:
@@ -327,7 +329,7 @@ class Job(Request):
 
 
 def spec_of(job: Job, chosen: Chosen) -> Spec:
-    """Return the spec of the model on the basis.  This model predicts, learns or is trained on the device."""
+    """Return a spec whose model uses the basis.  On the device, this model predicts, learns or is trained."""
     options, samples, machine = job.options, job.samples, chosen.machine
     label: dict[str, Any] | None = None
     if samples.column is not None:
@@ -403,14 +405,14 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
 
 
 def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
-    """Return the width, under its name, and the ridge."""
+    """Return the kernel's width and the ridge as a dict: name -> value."""
     name = width_name(kernel.function)  # type: ignore[arg-type]
     taken = {name: float(f"{kernel.width:.6g}")} if name else {}
     return taken | ({"ridge": selection.ridge} if selection else {})
 
 
 def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
-    """Return the leave-one-out error, and the error without a model."""
+    """Return the leave-one-out error, and the error of always predicting the mean or the most frequent class."""
     if selection is None or samples.y is None:
         return {"errors": {}, "measure": None, "simple": {}}
     if samples.classes:
@@ -468,7 +470,7 @@ def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
 
 
 def _compare(job: Job, chosen: Chosen, spec: Spec) -> dict[str, Any]:
-    """Return the largest difference between the device's answers and those in float64, on some rows."""
+    """Return the largest difference, on some rows, between the device's outputs and the same outputs in float64."""
     at = np.unique(np.linspace(0, len(job.samples.rows) - 1, COMPARED_ROWS).astype(np.int64))
     predicted = np.asarray(HostModel(spec).predict(job.samples.rows.take(at)), np.float64).reshape(len(at), -1)
     x = job.scaled.rows.take(at)

@@ -1,5 +1,6 @@
-"""``fit`` without a named model: compare a machine whose vectors are chosen among the rows, a machine with trained vectors, and a network
-on left-out rows, and choose one of them.
+"""``fit`` without a named model: compare three models on left-out rows, and choose the best one.
+
+The models are a machine whose vectors are chosen among the rows, a machine with trained vectors, and a network.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SURELY = 2.0
 class Rival:
     """A machine that is compared with others.
 
-    wrong: the loss of each compared row, for a machine that was trained without this row, (rows,).  job, made: None if vectors were chosen
+    wrong: for each compared row, the loss of a machine that was trained without this row, (rows,).  job, made: None if vectors were chosen
     among rows.
     """
 

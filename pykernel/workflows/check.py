@@ -1,4 +1,4 @@
-"""Check whether a model's C computes what the host computes: with this machine's compilers, on emulated CPUs, or on a board."""
+"""Check whether a model's C code computes the same bytes as the host: with this machine's compilers, on emulated CPUs, or on a board."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
     if "engine" in wrong:
         return f"{wrong['engine']}, the reference, differs: {wrong['first_difference']}"
     built = f"{wrong.get('board', '')} {wrong['compiler']} {wrong['flags']}".strip()
-    return f"{built}: the C differs from the simulation: {wrong['first_difference']}"
+    return f"{built}: the C code differs from the simulation: {wrong['first_difference']}"
 
 
 @dataclass(frozen=True, repr=False)
 class Checked(Result):
-    """The result of a check: whether the C computes the same bytes as the host, and the costs.
+    """The result of a check: whether the C code computes the same bytes as the host, and the code's costs.
 
-    rows: one row for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows of a check on the
+    rows: one row for each build, target or board: ``equal``, bytes, and the calls' instructions.  on_target: rows of a check on the
     CPU of the spec's [target], if [target] has limits that need this check.  figures: bytes and other figures of the model.
     simple_bytes: memory of simple predictors.
     engine: the engine that simulated the model.  witnesses: one row for each other engine that learned the same stream:
@@ -72,7 +72,7 @@ class Checked(Result):
 
         hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}
         learned = " and then learned" * self.spec.program.learns
-        told = f"NAME_hash returns this hash after the samples, each predicted{learned}"
+        told = f"NAME_hash returns this hash after all samples have been predicted{learned}"
         hashes |= {"simple": self.simple_bytes, "hash_told": told, "state_hash": self.figures.get("state_hash")}
         return checked(
             self.name, self.report, self.rows, self.spec.program.learns, self.asked, inside(self.spec) | hashes
@@ -85,7 +85,7 @@ class Checked(Result):
 
     @property
     def ok(self) -> bool:
-        """Whether all builds are equal and no limit of the spec's [target] is exceeded."""
+        """Whether all bytes are equal, and no limit of the spec's [target] is exceeded."""
         return self.equal and not self.exceeded
 
     @property
@@ -213,7 +213,7 @@ def _need_possible(asked: Check) -> None:
             f"{rate} needs the processor's clock, too; add {option('clock')} …",
         ),
         (asked.board == "", f"{board} has no value; give a port, such as /dev/ttyACM0"),
-        (asked.board and asked.target, f"{board} and {target} are two checks; give one of them"),
+        (asked.board and asked.target, f"{board} and {target} start two different checks; give only one of them"),
         (asked.log and not asked.board, f"{option('log')} {asked.log} is for boards; add {board} …"),
     )
     if asked.log and isinstance(asked.data, str | Path):
@@ -226,7 +226,7 @@ def _need_possible(asked: Check) -> None:
         (asked.data and asked.stream is not None, "data and stream each name a recording; give only one of them"),
         (
             how_of(asked) and (asked.target or asked.board),
-            f"{next(iter(how_of(asked)), '')} is for this machine's compilers; give neither {target} nor {board} with it",
+            f"{next(iter(how_of(asked)), '')} applies only to this machine's compilers; leave {target} and {board} out",
         ),
     )
 
@@ -261,7 +261,10 @@ def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> li
 
 
 def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
-    """Return the rows of a check on the CPU of the spec's [target], if [target] has limits that need this check, and the user did not request it."""
+    """Return the rows of a check on the CPU of the spec's [target].
+
+    The list is empty if [target] has no limits that need this check, or if the user has requested this CPU.
+    """
     limits = spec.target
     if limits is None or limits.name is None or not (limits.flash or limits.instructions or limits.cycles):
         return []
@@ -283,9 +286,9 @@ def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
 def _recorded(
     spec: Spec, data: str | Path | Sequence[str | Path], log: str | Path | None, watch: Watch
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[str, int]]]:
-    """Return the rows of a recording, and an empty list.
+    """Return the recorded rows, and the name and the number of rows of each device.
 
-    For many devices, return the rows of all devices, one device after the other, and each device's number of rows.
+    The rows of many devices follow one another, device by device.  For a single recording, the second list is empty.
     """
     import numpy as np
 
@@ -306,7 +309,7 @@ def _recorded(
 
 
 def compared(spec: Spec, asked: Check) -> Report:
-    """Compare what the C computes with what the host computes.  The C runs on this machine, on targets or on a board."""
+    """Compare the results of the C code with those of the host.  The C code runs on this machine, on targets or on a board."""
     stream, devices = asked.stream, list[tuple[str, int]]()
     if asked.data:
         stream, devices = _recorded(spec, asked.data, asked.log, asked.watch)

@@ -45,7 +45,7 @@ MINUTE = 13 * 3 * 2**20
 EVERY and MINUTE are constants instead of measured times, so that a spec does not depend on the machine.
 """
 PAIRS = 2048
-"""With more rows than this, vectors are not chosen by comparing all pairs of rows: that takes three times as long, and gives the same errors."""
+"""With more rows than this, vectors are not chosen by comparing all pairs of rows, which takes three times as long for the same errors."""
 FEW, MANY = 16, 512
 """The smallest and the largest number of vectors by default."""
 
@@ -92,7 +92,7 @@ class ChosenJob(Job):
         return "float32" if self.options.precision == "int16" else self.options.precision
 
     def machine(self, vectors: int | None) -> Any:
-        """Return the estimator before it is fitted.  vectors: how many to choose; None: all rows."""
+        """Return the unfitted estimator.  vectors: the number of vectors to choose; None: all rows."""
         options, table = self.options, self.table
         work = len(self.train) * (vectors or len(self.train)) ** 2
         parameters: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Run ``pykernel demo``: hourly demand for rental bikes is predicted and then learned, on the host and as C."""
+"""Run ``pykernel demo``: the host and the generated C code predict and then learn the hourly demand for rental bikes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ linear models without forgetting are worse."""
 
 
 def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
-    """Return the forecasts of a linear rule in float32, and its bytes of state."""
+    """Return the forecasts of a linear rule in float32, and the bytes of the rule's state."""
     learning = {"rule": rule, "forgetting": forgetting}
     spec = make_spec({"name": "linear", "input": {"dim": x.shape[1]}, "learning": learning})
     return HostModel(spec).prequential(x, y)[0], build(spec).figures["state_bytes"]
@@ -68,7 +68,7 @@ def run_demo(
 
     Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.html`` and the project
     ``out/bikeshare/``: either all of them or none.  progress: called with the fraction of the work that is done, from 0 to 1,
-    and the next step.  Without a compiler the C is written but not compared.  Raises UserError if the folder cannot be written.
+    and the next step.  Without a compiler, the C code is written but not compared.  Raises UserError if the folder cannot be written.
     """
     with new_folder(Path(out)), engine_used(chosen_engine()):
         return _run_demo(Path(out), default_spec(), progress)
@@ -90,7 +90,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
             spec,
             stream=(x, y),
             compilers=[find_compilers()[0].name],
-            progress=lambda part, what: progress(0.65 + 0.25 * part, f"running the C on the same year: {what}"),
+            progress=lambda part, what: progress(0.65 + 0.25 * part, f"running the C code on the same year: {what}"),
         )
         here, ok = report.rows, report.ok
     except UserError as missing:

@@ -22,7 +22,7 @@ LITTLE = 2**22
 
 
 class OnDevice(Protocol):
-    """The work for one device.  It is sent to the workers, and reads the recording there, a batch of rows at a time."""
+    """The work for one device.  A worker process receives this task, and reads the recording, a batch of rows at a time."""
 
     @property
     def spec(self) -> Spec: ...
@@ -77,7 +77,7 @@ def unread_error(report: Mapping[str, Any]) -> UserError | None:
     if len(unread) == 1:
         return UserError(f"{unread[0]['reason']} (the other {of - 1:,} recordings were read)")
     return UserError(
-        f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; the JSON names them all)"
+        f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; the JSON report names all of them)"
     )
 
 
@@ -177,4 +177,6 @@ def need_one(**given: object) -> None:
     """Raise UserError for an argument that needs many devices, if there is only one table."""
     for name, value in given.items():
         if value is not None:
-            raise UserError(f"{option(name)} is for many devices; give a folder or several files, or leave it out")
+            raise UserError(
+                f"{option(name)} is for many devices; give a folder or several files, or leave {option(name)} out"
+            )

@@ -58,7 +58,7 @@ class FittedTable(Result):
 
     @property
     def left_out(self) -> list[float]:
-        """For n = 0, 1, ...: the fraction of tr K that the first n vectors of the basis do not capture."""
+        """For each n from 0, the fraction of tr K that the first n vectors of the basis do not capture."""
         return self.report["left_out"]
 
 
@@ -79,7 +79,8 @@ def run(given: Fit) -> FittedTable:
 def _filled(given: Fit) -> Fit:
     """Return the arguments; values that were not given are taken from the spec.  The spec itself remains an argument only if it has [signal].
 
-    The width is not taken from the spec but chosen again: every spec has a width, so this does not show that the user wants to keep it.
+    The width is not taken from the spec but chosen again: every spec has a width, so a width in the spec does not mean that the user
+    wants to keep it.
     """
     if given.spec is None:
         return given
@@ -177,7 +178,7 @@ def _read(given: Fit, many: Recordings | None) -> LabelledTable:
 
 
 def _page(table: LabelledTable) -> Section:
-    """Return the section about the table as it was read, for a report."""
+    """Return the section of a report that describes the table as it was read."""
     labels = [] if table.classes else [table.y.astype(np.float64)]
     ranges = Ranges([*table.inputs, *([table.column or "label"] if labels else [])])
     ranges.add(np.column_stack([table.x, *labels]))

@@ -51,7 +51,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A trained estimator (or a pipeline of a scaler and the estimator), its spec, the comparison of both, and the spec's bytes of flash."""
+    """A trained estimator (or a pipeline of a scaler and the estimator), its spec, the comparison of the
+    spec with the estimator, and the spec's bytes of flash."""
 
     trained: Any
     spec: Spec
@@ -172,7 +173,7 @@ class Job:
     def sizes(self) -> tuple[int, int]:
         """Return the bytes of flash of a model without vectors, and the bytes that each vector adds with its weights.
 
-        Distances are computed from differences.
+        The bytes are those of a model that computes distances from differences.
         """
         options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
         functions = classes if classes > 2 else 1
@@ -361,7 +362,8 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     """Return the positions of the training rows, and of the held-out rows.
 
     With many devices, whole devices are held out.  Otherwise, the last rows are held out if errors of neighbouring rows are correlated, else
-    random rows of each class.  Rows with a number far from all others are not trained on.
+    random rows of each class.  Rows that hold an outlier, a number far from all
+    other numbers of its column, are not used for training.
     given: the fraction to hold out, which may be followed by ",last" or ",random".
     """
     hold_out = option("hold_out")
@@ -411,7 +413,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
 
 
 def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same as ``held_out``, with random rows of each class held out."""
+    """Return the positions of the training rows, and of the held-out rows: random rows of each class."""
     labels = table.y if table.classes else np.zeros(len(table.y), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     test = np.zeros(len(labels), bool)
@@ -422,7 +424,7 @@ def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np
 
 
 def _held_out_devices(device: np.ndarray, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same as ``held_out``, with all rows of random devices held out."""
+    """Return the positions of the training rows, and of the held-out rows: all rows of random devices."""
     order = np.random.default_rng(seed).permutation(np.unique(device))
     count = round(part * len(order))
     refuse(

@@ -1,4 +1,4 @@
-"""Check arguments of workflows: words that must be known, options of methods, and files."""
+"""Checks of the workflows' arguments: known words, options of methods, and names of files."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def need_report(path: File | None) -> None:
     """Raise UserError unless the file's name is valid for a report."""
     if path is not None and Path(path).suffix.lower() != ".html":
         raise UserError(
-            f"{option('report')} {path}: a report, with its figures, is an HTML file; give {Path(path).with_suffix('.html')}"
+            f"{option('report')} {path}: a report has figures, so it is an HTML file; give {Path(path).with_suffix('.html')}"
         )
 
 
@@ -132,7 +132,7 @@ def trained_by(given: Fit, spec: Spec) -> Spec:
 
 
 def prefix(out: Path) -> str:
-    """Return the prefix of the names in C, from the name of the spec's file."""
+    """Return the prefix of all names in the C code, made from the name of the spec's file."""
     from pykernel.spec.keys import checked_name
 
     try:

@@ -1,4 +1,4 @@
-"""Run ``pykernel import``: turn a model that was trained elsewhere into a frozen spec, and compare their answers."""
+"""Run ``pykernel import``: turn a model that was trained elsewhere into a frozen spec, and compare the outputs of both."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run(given: Import) -> Found:
         ranges = ranging(machine, seen)
     found, before = None, None
     if vectors is not None:
-        if answers is None:  # with a device's state, the machine is only a part of the model: no spec
+        if answers is None:  # with a device's state, the machine is only a part of the model, so there is no spec
             with contextlib.suppress(UserError):  # not every model can become a spec
                 before = build(spec_of_file(model, machine, *how, ranges)[0]).figures["const_bytes"]
         with told_of_file(model), working("training"):
@@ -126,7 +126,10 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
     """Return a table of the spec's contents."""
     kernel = dict(report["kernel"])
     function = kernel.pop("function")
-    kinds = {"ovo": "; one for each pair of classes", "ovo_vote": "; one for each pair of classes; answers are votes"}
+    kinds = {
+        "ovo": "; one for each pair of classes",
+        "ovo_vote": "; one for each pair of classes, which decide by votes",
+    }
     rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
     parts = {
         "kernel": ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())]),
@@ -152,7 +155,7 @@ def _units_told(report: Mapping[str, Any], spec: Spec) -> dict[str, str]:
 
 
 def _lost_told(report: Mapping[str, Any]) -> list[Part]:
-    """Say how the answers change with fewer vectors."""
+    """Say how much the outputs change with fewer vectors."""
     if (found := report.get("lost")) is None:
         return []
     rows = []
@@ -175,7 +178,7 @@ def _lost_told(report: Mapping[str, Any]) -> list[Part]:
 
 
 def _compared(report: Mapping[str, Any]) -> list[Part]:
-    """Return the comparison of the spec's answers with the model's."""
+    """Return the comparison of the spec's outputs with the model's outputs."""
     if (found := report.get("rounding")) is None:
         return []
     numbers = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
@@ -246,7 +249,7 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:
-    """Return how far a smaller machine's answers differ from the model's, as plain values for the report."""
+    """Return how far a smaller machine's outputs differ from the model's outputs, as plain values for the report."""
     return {
         "vectors_before": found.vectors_before,
         "flash_bytes_before": before,

@@ -41,7 +41,7 @@ GivenModel = Annotated[Model, Arg("The model, a TOML file.", "SPEC", reads="spec
 Start = Annotated[
     Recording | None,
     Opt(
-        "Start from this state, or from what these rows teach.",
+        "Start from this state, or learn these rows first.",
         "FILE",
         kind=Path,
         was=STARTS,
@@ -52,7 +52,7 @@ Watched = Annotated[Watch, Py("Object that receives progress and messages.")]
 
 
 def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory | None]:
-    """Return a model's spec, with the given name, if any, and the model's learned state, if any."""
+    """Return a model's spec (with the given name, if any) and the model's learned state (None if there is none)."""
     from pykernel.spec.model import Spec, make_spec
 
     if type(model).__module__.startswith("sklearn.model_selection."):  # a search for parameters
@@ -75,7 +75,7 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     if found is None:
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
-            "from_sklearn makes one of scikit-learn's models) or a fitted estimator of pykernel, such "
+            "from_sklearn makes one from a model of scikit-learn) or a fitted estimator of pykernel, such "
             "as a BudgetedKernelRegressor, alone or after scalers in a pipeline"
         )
     if name is not None:

@@ -57,9 +57,9 @@ def run(given: Page) -> Found:
 def living_page(
     spec: Spec, x: np.ndarray, y: np.ndarray | None, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
 ) -> tuple[str, Simulated | None]:
-    """Return the text of the page, and the simulation of the rows (None if there are no labels to compare answers with).
+    """Return the text of the page, and the simulation of the rows (None without labels).
 
-    x, y: as ``read_rows`` returns them; y is None without labels.  target: emulated CPUs that learn the same rows, so that the page
+    x, y: inputs and labels from ``read_rows``; y is None without labels.  target: emulated CPUs that learn the same rows, so that the page
     can show instructions, bounds and hashes.  beside: hashes from other machines.  Raises CheckFailed if a CPU computes different bytes.
     """
     from pykernel.gen.streams import as_taken

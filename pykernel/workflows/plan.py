@@ -60,8 +60,8 @@ SILENCE = 10.0
 """After this many seconds without a better model, a line of progress is printed."""
 ENDING, ENDING_BY_BEGINNING = 3.0, 3.0
 """Time reserved for the report and the errors of simple models after the trials: at least ENDING seconds, and at least ENDING_BY_BEGINNING
-times the duration of the start, because start and end take longer on a slow or busy PC.  In measured CPU seconds, the end takes 1.2 times as
-long as the start, for 1,000 and for 8,645 rows."""
+times the duration of the start, because start and end take longer on a slow or busy PC.  Measured in CPU seconds, the end takes 1.2 times
+as long as the start, both for 1,000 and for 8,645 rows."""
 COUNTED = 2.0
 """Approximate time to build a model for a target and count its instructions, in seconds."""
 RAM, FLASH = 16 * 1024, 64 * 1024
@@ -184,7 +184,7 @@ def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
 
 
 def _run(course: Search, told: _Watch) -> bool:
-    """Run the search.  Returns whether it was interrupted."""
+    """Run the search.  Returns whether the search was interrupted."""
     try:
         with told.watch.progress() as told.show:
             course.workers.after = told.trial
@@ -246,7 +246,7 @@ def concluded(
     for name, spec in specs.items():
         x = (
             course.table.x if name in whose else None
-        )  # the specs of other models do not tell the recorded ranges of the inputs
+        )  # the specs of other models get no comment about the recorded ranges of the inputs
         specs[name] = with_origin(spec, asked.data, asked.read, x, (whose.get(name) or {}).get("promise"))
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
@@ -276,7 +276,10 @@ def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, T
 
 
 def count(course: Search, trials: Sequence[Trial]) -> None:
-    """Without a target, measure instructions and flash on TARGET, if its emulator is installed.  The report shows both, but neither is limited."""
+    """If the plan has no target, measure instructions and flash on TARGET, if the emulator of TARGET is installed.
+
+    The report shows these figures, but no limit applies to them.
+    """
     if course.limits.target is not None:
         return
     with contextlib.suppress(UserError):
@@ -287,9 +290,9 @@ def count(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
-    """Return the planned model's error on all judged rows, including those that lack an input, for each value of [input] missing.
+    """For each value of [input] missing, return the planned model's error on all judged rows, including those that lack an input.
 
-    The result is {} if no row lacks an input, or if the spec has this key.  For a row that is refused, the previous answer is kept.
+    The result is {} if no row lacks an input, or if the spec has this key.  For a refused row, the previous prediction counts.
     """
     table, task = course.table, winner.arm.task(winner, None)
     spec = table.whole(winner.content)
@@ -308,7 +311,9 @@ def judge_again(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
-    """Return the planned model's errors, each without one kind of feature; None without [signal], or if no kind can be left out.
+    """For each kind of feature, return the planned model's error without this kind.
+
+    The result is None without [signal], for many devices, for a monitor, if no kind can be left out, or after an interrupt.
 
     each: seconds of a trial.
     """
@@ -332,7 +337,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
 
 
 class _Watch:
-    """Reports when a better model is found, when no better model was found for a while, and when the time is over."""
+    """Prints a line when a better model is found, or when none has been found for a while, and decides when the trials end."""
 
     show: Show
 

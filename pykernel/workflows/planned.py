@@ -85,7 +85,7 @@ def findings(
 
 
 def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's size, values and bytes, and its errors without figures of single blocks."""
+    """Return a model's size, parameter values and bytes, and its errors without the figures of single blocks."""
     content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
     values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
     named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
@@ -188,7 +188,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
 
 
 def told_of_life(report: Mapping[str, Any]) -> list[str]:
-    """Say under which conditions the promise holds."""
+    """Return sentences about the conditions under which the expected error holds."""
     winner = report["winner"]
     told = []
     if "other_rows" not in winner["promise"]:

@@ -1,4 +1,4 @@
-"""Prove that no call of a model's C accesses memory outside an array, overflows, or leaves a number outside its range."""
+"""Prove that no call of a model's C code accesses memory outside an array, overflows, or leaves a value outside its range."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Proved(Result):
     ``proved_ranges``, ``statements`` and ``reached`` statements, ``unreached`` functions, ``seconds``.
     findings: errors that could not be excluded: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
     ``code``, ``stack``.
-    nan_steps, proved_nan_steps: the number of assertions about NaN, which are left to another prover, and how many of them it proved.
+    nan_steps: number of assertions about NaN, which are left to another prover.  proved_nan_steps: number of the assertions
+    about NaN that this prover has proved.
     """
 
     name: str

@@ -41,7 +41,7 @@ AGAIN = 0.5
 FEW = 2
 """Data is considered a table of text after this many consecutive lines of numbers."""
 LATEST = 100_000
-"""Number of rows at the end of the recording from which the time intervals are computed."""
+"""The time intervals are computed from this many rows at the end of the recording."""
 GLANCE = 1.0
 """Seconds between two updates of the display."""
 
@@ -93,7 +93,7 @@ def record(given: TableOf, out: Path) -> Found:
     }
     text = f"lines of text are for plan, fit and simulate; state replay needs every digit, which only frames have (generate {option('for_', 'recorder')})"
     bits = (
-        "the model's work is recorded to the bit: pykernel state replay can repeat it"
+        "the model's results are recorded to the bit, so pykernel state replay can repeat them"
         if logged(tables.header)
         else None
     )
@@ -217,10 +217,13 @@ class _Heard:
     def why(self) -> str:
         """Say why no row was received."""
         if not self.bytes:
-            return "nothing was sent; is the baud rate right, and the firmware running?"
+            return "nothing was sent; is the baud rate right, and is the firmware running?"
         if self.frames.early or self.frames.layout is not None:
             return "no frames named the columns; record from the device's start, or for longer"
-        return f"{self.bytes:,} bytes were neither frames nor lines of numbers; is the baud rate right? the default is {BAUD}, and PORT@9600 sets another"
+        return (
+            f"{self.bytes:,} bytes were neither frames nor lines of numbers; is the baud rate right? "
+            f"the default is {BAUD}, and PORT@9600 sets another rate"
+        )
 
     def feed(self, data: bytes) -> Iterator[Told]:
         self.bytes += len(data)

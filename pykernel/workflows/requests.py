@@ -45,17 +45,17 @@ from pykernel.workflows.state_requests import Merge, Migrate, Replay, Show
 class Demo:
     """Show every step from data to C, on a year of bike rentals.
 
-    A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares it with simple
-    forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. The
-    memory of the C must equal that of the simulation, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F
-    runs the C, too. The demo takes less than a minute.
+    A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares the model with
+    simple forecasts and linear models. Then pykernel generates the model's C code, compiles it and runs it on the same year.
+    The memory of the C code must equal that of the simulation, byte for byte. If the extra emulate is installed, an emulated
+    Cortex-M4F runs the C code, too. The demo takes less than a minute.
 
         pykernel demo -o my-demo
 
     Columns: "error" is the mean absolute error over the second half of the year, in rentals per hour. "state" is the
     memory that the predictor needs on the device.
 
-    Exit codes: 0 done, 1 the C computes other bytes, 2 bad input.
+    Exit codes: 0 done, 1 the C code computes other bytes, 2 bad input.
     """
 
     _: KW_ONLY
@@ -68,10 +68,10 @@ class Demo:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulate:
-    """Try a model on recorded data, as the device would learn from it.
+    """Simulate how the device would predict and learn recorded data.
 
     With --delay K, row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
-    model uses ([input] columns, [label] column). A row with an empty label is predicted, not learned.
+    model uses ([input] columns, [label] column). A row with an empty label is predicted but not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --report report.html
         pykernel simulate spec.toml folder/
@@ -105,7 +105,7 @@ class Simulate:
     output: Annotated[File | None, Opt("Write each row's answer.", "CSV", short="-o", was=OUT)] = None
     report: Report = None
     save: Annotated[
-        File | None, Opt("Write what was learned, for generate --start.", "STATE", more="For many devices, a folder.")
+        File | None, Opt("Write the learned state, for generate --start.", "STATE", more="For many devices, a folder.")
     ] = None
     start: Start = None
     jobs: AllJobs = None
@@ -136,8 +136,8 @@ class Generate:
         [reduction]
         n_max = 32
 
-    Columns: "state" is the memory for what the model learned. "work" is the memory for intermediate results. Both are in
-    one struct that you allocate. "constants" are in flash.
+    Columns: "state" is the memory for what the model learned. "work" is the memory for intermediate results. State and
+    work are in one struct that you allocate. "constants" are in flash.
 
     Exit codes: 0 done, 2 bad input (nothing is written then).
     """
@@ -167,10 +167,10 @@ class Generate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check:
-    """Check that the C computes what the host computes, to the byte.
+    """Check that the C code computes the same bytes as the host.
 
-    Each compiler on this machine compiles the C, with and without optimisation. The C and a simulation (in LLVM, and in Numba, the
-    reference) learn the same random samples, some of them difficult; then their memories are compared.
+    Each compiler on this machine compiles the C code, with and without optimisation. The code and a simulation (in LLVM, and in
+    Numba, the reference) learn the same random samples, some difficult. Then the memories are compared.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
@@ -210,11 +210,9 @@ class Check:
     ] = None
     data: Annotated[
         Files | None,
-        Opt("Rows to learn; a new model for each file.", "DATA", without="random ones", kind=str, was=("--check",)),
+        Opt("Rows to learn; each file gets a new model.", "DATA", without="random ones", kind=str, was=("--check",)),
     ] = None
-    log: Annotated[File | None, Opt("Write what the board answered, for pykernel state replay.", "CSV", rare=True)] = (
-        None
-    )
+    log: Annotated[File | None, Opt("Write the board's results, for pykernel state replay.", "CSV", rare=True)] = None
     samples: Annotated[
         int | None, Opt("Random samples to learn.", "N", least=1, without="12000; target or board: 1000")
     ] = None
@@ -239,7 +237,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prove:
-    """Prove that no call of the C accesses memory outside an array or overflows.
+    """Prove that the C code neither overflows nor accesses memory out of bounds.
 
     Frama-C analyses each public function once, for every state of the memory that NAME_load accepts and for every
     input. After the call, the declared ranges of the memory hold again. So the ranges hold after any number of calls.
@@ -284,12 +282,13 @@ class Prove:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Page:
-    """Make a page in which the generated C learns recorded data.
+    """Make a page in which the generated C code learns recorded data.
 
-    The page is one file and needs no network. In the browser, the C runs as WebAssembly: it predicts each row, then
-    learns it. The page shows forecasts and true values, the errors of the model and of simple forecasts, a monitor's level and alarms, the
-    stored vectors, and the state's hash next to this PC's. It also has figures from simulate's report and the bytes of each part; with
-    --target, also the instructions of a call and their bound. Readers can drop another CSV file onto the page.
+    The page is one file and needs no network. In the browser, the C code runs as WebAssembly: it predicts each row, then learns
+    it. The page shows forecasts and true values, the errors of the model and of simple forecasts, a monitor's level and alarms,
+    the stored vectors, and the state's hash next to this PC's. The page also has figures from simulate's report and the bytes
+    of each part; with --target, it also shows the instructions of a call and their bound. Readers can drop another CSV file
+    onto the page.
 
         pykernel page spec.toml data.csv -o page.html --target cortex-m4f
 
@@ -319,9 +318,9 @@ class Plan:
         pykernel plan recordings/ --label y
 
     Errors are measured on the last 30 % of the rows, or on left-out devices; for a monitor, faults are put into these rows.
-    A frozen model is trained only on the other rows; a learning model goes on learning. Without --labels, both are planned.
+    A frozen model is trained only on the other rows; a learning model goes on learning. Without --labels, both kinds are planned.
 
-    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
+    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C code computes other bytes, 2 bad input, 130
     interrupted before a model was tried.
     """
 
@@ -430,17 +429,17 @@ class Import:
     """Import a model that was trained elsewhere.
 
     Support vector machines, kernel ridge, Gaussian processes, linear models and networks with one hidden layer can be
-    imported, with their preprocessing; with --vectors, also a device's state. --vectors trains fewer vectors to
-    imitate the model on rows of --data, or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
+    imported, with their preprocessing. With --vectors, fewer vectors are trained to imitate the model, or the state of a
+    device, on rows of --data or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
     a file is executed; pickles are refused.
 
         pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
 
-    Columns: "vectors", "functions" and "weights" are numbers of stored values. "flash" is the size of the tables. "error" is how
-    much --vectors changes the answers, in standard deviations; "low" and "high" are its 95 % interval. With --data, "difference" is the
-    largest difference of a decision value. "allowed" is the largest effect of rounding, which may change the class of undecided rows.
-    At most 1,000 rows or steps are compared.
+    Columns: "vectors", "functions" and "weights" are numbers of stored values. "flash" is the size of the tables. "error" is
+    how much --vectors changes the outputs, in standard deviations; "low" and "high" bound the error's 95 % interval. With
+    --data, "difference" is the largest difference of a decision value. "allowed" is the largest effect of rounding, which may
+    change the class of undecided rows. At most 1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
     """

@@ -61,7 +61,7 @@ class Asked:
 
 
 def table_read(table: Table, base: Mapping[str, Any]) -> Section:
-    """Return the section about the table as it was read, for a report.  base: a spec's content, which names the columns."""
+    """Return the section of a report that describes the table as it was read.  base: a spec's content, which names the columns."""
     from pykernel.report.common import table_read as told
 
     labels = None if table.y is None or table.of_classes else np.asarray(table.y, np.float64).reshape(len(table.x), -1)
@@ -162,8 +162,8 @@ def planned_data(
 
 MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
 """MOST_DEVICES: largest number of devices of a plan.  If there are more, this many are drawn with a fixed seed, so that 1,000 rows of each
-device can be used.  With fewer than ENOUGH_DEVICES devices, models are evaluated on each device once, in FOLDS folds, which takes FOLDS times as
-long; with more, on the last 30 % of the devices.
+device can be used.  With ENOUGH_DEVICES devices or more, models are evaluated on the last 30 % of the devices.  With
+fewer devices, models are evaluated on each device once, in FOLDS folds, which takes FOLDS times as long.
 """
 
 
@@ -175,9 +175,9 @@ def fleet(
     stage: Stage | None = None,
     completes: bool = False,
 ) -> Table:
-    """Return the rows of many devices as a table, with the devices in an order that is drawn with a fixed seed.
+    """Return the rows of many devices as a table.  The order of the devices is drawn with a fixed seed.
 
-    parts: inputs and labels of each device.  watches: whether there are no labels.  stage: the first device's signal stage, if there is
+    parts: inputs and labels of each device.  watches: true if there are no labels.  stage: the first device's signal stage, if there is
     one.  Raises UserError for too few devices or rows.
     """
     many, watch, unit = options.many, options.watch, "rows" if stage is None else "steps"
@@ -303,7 +303,10 @@ def _tell_steps(spec: Spec, raw: RawRows, steps: int, watch: Watch) -> None:
 
 
 def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, np.ndarray]], Stage | None]:
-    """Return inputs and labels of each of many devices, and the first device's signal stage, if there is one.  Raises UserError."""
+    """Return inputs and labels of each of many devices, and the first device's signal stage, if there is one.
+
+    Raises UserError for a spec with code, and for [signal] in int16.
+    """
     many, watch, seen = options.many, options.watch, Columns()
     assert many is not None
     need_no_code(spec)

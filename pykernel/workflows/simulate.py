@@ -1,4 +1,4 @@
-"""Run a model on recorded data, as the device would learn from it."""
+"""Simulate how a device would predict and learn recorded data."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _each(
     report |= {"output": None, "report": str(page) if page else None, "save": str(save) if save else None}
     noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
     if noticed:
-        more = f" (the JSON has such notes on {len(noticed) - 1:,} other devices)" if len(noticed) > 1 else ""
+        more = f" (the JSON report has such notes on {len(noticed) - 1:,} other devices)" if len(noticed) > 1 else ""
         watch.note(f"data     {noticed[0]}{more}")
     warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
     more = f"; {len(warned):,} devices have warnings" if len(warned) > 1 else ""

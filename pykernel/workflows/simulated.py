@@ -18,7 +18,7 @@ from pykernel.report.figures import Lane, Line, Plot, Span
 from pykernel.telling import unit_of
 
 LATEST = 200
-"""The number of windows, the latest ones, in the second figure of forecasts."""
+"""Number of windows in the second figure of forecasts, which shows the latest windows."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +83,10 @@ class Simulated(Result):
 
 
 def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
-    """Draw the answers; for a model that raises alarms, draw level and threshold, and mark all alarms and the alarms of each blamed input."""
+    """Draw the answers.
+
+    For a model that raises alarms, draw level and threshold, and mark all alarms and the alarms of each blamed input.
+    """
     course, asks, warm, lanes = simulation.course, simulation.spec.program.asks, simulation.warm, []
     there, names = course.curves(first=warm), course.names
     at, kinds = there["row"], [f"c{i % 9}" for i in range(2 * len(names))]

@@ -56,7 +56,7 @@ class Show:
 class Migrate:
     """Convert a saved state to a changed spec.
 
-    Numbers that only control further learning, such as a learning rate, a limit or a horizon, may differ; if nothing else
+    Parameters that only control further learning, such as a learning rate, a limit or a horizon, may differ; if nothing else
     differs, the device can load the state without conversion. A larger [reduction] n_max adds empty places, and every
     bit of the predictions stays the same. For a smaller n_max, the technique of OLD removes vectors. A different rule, kernel, scaling or
     input is refused.
@@ -83,8 +83,9 @@ class Migrate:
 class Merge:
     """Merge the states of several devices into one state.
 
-    The devices run the same spec, each on different samples. The merged state has the same budget, can continue to learn, and is
-    loaded by NAME_restore and NAME_load. Stored vectors are raw samples of the devices, which anyone who has a state can read.
+    The devices run the same spec, each on different samples. The merged state has the same budget. NAME_restore
+    and NAME_load load this state, and the device can continue to learn.
+    Stored vectors are raw samples of the devices, which anyone who has a state can read.
 
         pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
 

@@ -228,7 +228,10 @@ def _first(table: Path) -> Notes:
 def _emptied(
     first: Notes, made: Mapping[str, Origin], columns: dict[str, list[str]], codes: Sequence[Code]
 ) -> list[Code]:
-    """Also clear the cells of the new table that hold a code (a sentinel) of the first table.  Returns the codes of both tables."""
+    """Clear the cells of the new table that hold a code of the first table.  Returns the codes of both tables.
+
+    A code, or sentinel, is a number that stands for a missing value.
+    """
     for code in first.sentinels:
         for new in (new for new, origin in made.items() if origin == Origin(column=code.column)):
             columns[new] = ["" if cell and float(cell) == code.value else cell for cell in columns[new]]

@@ -258,7 +258,7 @@ def test_a_state_with_a_factor_is_none_with_a_covariance() -> None:
 
     for before, after in ((1.0, 0.99), (0.99, 1.0)):
         model = of(before)
-        with pytest.raises(UserError, match=r"forgetting is .*: the numbers of the state would mean something else"):
+        with pytest.raises(UserError, match=r"forgetting is .*: the values of the state would have another meaning"):
             migrate(model.spec, snapshot.save(model), of(after).spec)
     model = of(0.99)
     assert migrate(model.spec, snapshot.save(model), of(0.98).spec).removed == 0

@@ -571,7 +571,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--set", "kernel.sigma=1e-300"], "--set kernel.sigma holds 1e-300; its square must neither overflow"),
         (["kinds.csv", "--seed", str(2**32)], "seed is 4294967296; it must be at most 4294967295"),
         (["kinds.csv", "--jobs", "9" * 20], "it must be a number of processes from 1 to 1,024"),
-        (["kinds.csv", "--report", "p.png"], "--report p.png: a report, with its figures, is an HTML file; give p.html"),
+        (["kinds.csv", "--report", "p.png"], "--report p.png: a report has figures, so it is an HTML file; give p.html"),
         (["kinds.csv", "--output", "absent/k.toml"], "absent/k.toml: cannot be written"),
     ],
 )  # fmt: skip

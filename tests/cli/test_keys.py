@@ -72,6 +72,7 @@ PROVED = {
     "level": "state",
     "proved": True,
     "why": "",
+    "unreached": {},
     **dict.fromkeys(("alarms", "ranges", "proved_ranges", "statements", "reached"), 1),
     "seconds": 1.0,
 }

@@ -183,7 +183,7 @@ def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
         "long": (state + b"\0", "alone are a snapshot without names"),
         "head": (state[:9], "ends after 9 bytes"),
         "flipped": (state[:100] + bytes([state[100] ^ 1]) + state[101:], "CRC-32 is wrong"),
-        "forged": (forged + struct.pack("<I", zlib.crc32(forged)), "a number that learning cannot give"),
+        "forged": (forged + struct.pack("<I", zlib.crc32(forged)), "a number that learning cannot produce"),
         "text": (b"PKSX" + state[4:], "text.bin"),  # no state: read as a recording
     }
     for name, (content, told) in states.items():

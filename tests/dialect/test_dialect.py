@@ -287,7 +287,7 @@ def test_impossible_tables(change: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("kind", [Real[...], Real[2, 2, 2], Bool[2]])
 def test_tables_have_one_or_two_extents(kind: Any) -> None:
-    with pytest.raises(TypeError, match="a table holds Real or integers, with one or two fixed extents"):
+    with pytest.raises(TypeError, match="a table must hold Real or integers, and must have one or two fixed extents"):
         type("Shapeless", (Config,), {"__annotations__": {"rows": kind}})
 
 
@@ -398,7 +398,8 @@ def count(m: Shelf, y: Index) -> Index:
 
 def test_a_table_of_kernels_is_whole_and_of_one_type():
     with pytest.raises(
-        TypeError, match="metric can be AGE, for which the table has no kernel; add one, or pass the argument otherwise"
+        TypeError,
+        match="metric can be AGE, for which the table has no kernel; add a kernel, or pass the argument 'otherwise'",
     ):
         chosen("metric", {Metric.MAGNITUDE: add})
     with pytest.raises(TypeError, match="members of one enumeration, not of 2"):

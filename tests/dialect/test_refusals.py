@@ -262,7 +262,7 @@ REFUSALS = [
     ("twice(y)", "the result of twice is lost; assign it"),
     # loops
     ("for i in range(3):\n    y = y\nelse:\n    y = y", "use a flag"),
-    ("for i in x:\n    y = y", "only `for i in range(…)` exists in C"),
+    ("for i in x:\n    y = y", "all loops must be of the form `for i in range(…)`"),
     ("for i in range(1, 2, 3, 4):\n    y = y", "range takes one to three numbers"),
     ("for i, j in range(3):\n    y = y", "a loop has one variable"),
     ("for k in range(3):\n    y = y", "k exists already"),
@@ -310,7 +310,7 @@ REFUSALS = [
     ("y = x[-k]", "use len(…) - 1"),
     ("y = s.grid[0][1]", "write both positions in one pair of brackets"),
     ("y = c.basis[0][1]", "write both positions in one pair of brackets"),
-    ("k = len(c.basis[k])", "len() ignores the position in C"),
+    ("k = len(c.basis[k])", "all rows have the same length, and len() in C takes no position"),
     ("y = c.shifts[0, 0]", "c.shifts has 1 dimension(s)"),
     ("y = s.total[k]", "this array has one element"),
     ("y = s.total[1]", "there is no position 1 in an array of 1"),
@@ -374,7 +374,7 @@ REFUSALS = [
     ("y = real(Kind.ONE)", "write its number"),
     ("k = len(x, x)", "len() takes one array"),
     ("k = len(y)", "len() takes an array"),
-    ("k = len(s.grid[k])", "len() ignores the position"),
+    ("k = len(s.grid[k])", "all rows have the same length"),
     ("@kernel\ndef f(x: Real[...]) -> Index:\n    return len(x)  !!", "pass the length as an argument"),
     # comments
     ("@kernel\ndef f(y: Real) -> Real:\n    # above\n    return y\n    # below  !!", "this comment would be lost in C"),
@@ -451,11 +451,11 @@ REFUSALS = [
     ("CONST = Constant(1)\n@kernel\ndef f() -> Real:\n    return CONST  !!\n", "would be a second M_CONST in C"),
     (
         '@chosen(\'kind\', {Kind.ONE: twice}, twice)\ndef f(y: Real) -> Real:  !!\n    """One."""\n',
-        "f chooses by kind, but none of its parameters has this field; add a parameter with the model that has kind",
+        "f selects a kernel by kind, but no parameter has this field; add a parameter whose type is the model that has kind",
     ),
     (
         "@chosen('kind', {Kind.ONE: twice}, twice)\ndef f(y: Real) -> Real:  !!\n    return y\n",
-        "f only chooses which kernel is called; its body must be a docstring and nothing else",
+        "f only selects which kernel is called; its body must be a docstring and nothing else",
     ),
 ]
 

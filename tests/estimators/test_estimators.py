@@ -352,7 +352,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     )  # far from orthogonal
     with pytest.warns(
         UserWarning,
-        match=r"^\d+ of 2,000 updates were refused or made the model begin anew: learning diverges: lower sigma or eta; to start afresh, call fit",
+        match=r"^\d+ of 2,000 updates were refused or restarted the model: learning diverges: lower sigma or eta; to start afresh, call fit",
     ):
         model.partial_fit(x, y)
     assert model.status_counts_["RESTARTED"] > 0
@@ -564,7 +564,7 @@ def test_a_pipeline_that_has_no_c_is_refused():
         ((StandardScaler(), BudgetedKernelRegressor(rule="rls")), "rule rls cannot center and scale its inputs"),
         (
             (StandardScaler(), BudgetedKernelRegressor(rule="klms", input_max_abs=1e-3)),
-            "which the scaler's center alone",
+            "must be above .center / scale. of the scaler",
         ),
     ):
         with warnings.catch_warnings():

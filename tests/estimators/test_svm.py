@@ -133,14 +133,14 @@ def test_too_few_vectors_are_told_and_bad_input_gets_a_sentence(monkeypatch: pyt
     ):
         SupportVectorClassifier(sigma=0.3).fit(x, y)
     for parameters, sentence in (
-        ({"C": 0.0}, "C is 0.0; it must be a number above 0, or several"),
+        ({"C": 0.0}, "C is 0.0; it must be a number above 0, or a sequence"),
         ({"C": None}, "C is None; it must be"),
         ({"penalty": "l0"}, 'penalty is \'l0\'; it must be "l1" or "l2"'),
         ({"penalty": "l1", "kernel": "sigmoid"}, "the sigmoid kernel is not positive definite"),
         ({"tol": 0}, "tol is 0; it must be a number above 0"),
         ({"cv": 1}, "cv is 1; it must be a whole number of 2 or more"),
         ({"kernel": "sigmoid"}, "the sigmoid kernel is not positive definite"),
-        ({"gamma": 1.0}, "gamma is 1.0, which the gaussian kernel does not have"),
+        ({"gamma": 1.0}, "gamma is 1.0, but the gaussian kernel has no gamma"),
         ({"basis": [3, 3]}, "basis holds a position twice"),
     ):
         with pytest.raises(UserError, match=f"^SupportVectorClassifier: {sentence}"):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import DIM, Array, Real
+from pykernel.dialect import DIM, OUTPUTS, Array, Real
 from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.identity import identity
@@ -417,6 +417,34 @@ def columns_in_another_order(case: Case) -> Iterator[str]:
         yield f"{int((a[-1] != b[-1]).sum())} statuses differ"
     elif not same(a, b):
         yield f"answers differ by {np.nanmax(np.abs(a[0] - b[0])):.2g}"
+
+
+ONE_AFTER_THE_OTHER = ("spectrum-ekf",)
+"""Rules that learn frequencies from the first label before the second: their order matters."""
+
+
+@relation(DECLARED)
+def labels_in_another_order(case: Case) -> Iterator[str]:
+    """A second label, and what is stored for each of both, in another order: the same answers in that order, to rounding."""
+    kind = case.program.label_array(case.spec.capacities)
+    if case.spec.signal is not None or not case.program.learns or kind.is_class or not case.plain[1].size:
+        return
+    label = {key: value for key, value in case.content.get("label", {}).items() if key not in ("column", "columns")}
+    spec = accepted(case.content | {"label": label | {"outputs": 2}})
+    if spec is None or spec.learning.rule in ONE_AFTER_THE_OTHER:
+        return
+    two = Case(spec.model_dump(exclude_unset=True), case.seed)
+    (x, y), other = two.plain, HostModel(spec)
+    tables = {
+        name: np.ascontiguousarray(np.flip(getattr(other.config, name), kind.extents.index(OUTPUTS)))
+        for name, kind in two.program.parameters.items()
+        if isinstance(kind, Array) and OUTPUTS in kind.extents
+    }
+    other.config = other.config.replace(**tables)
+    a, b = two.feed(HostModel(spec), x, y), two.feed(other, x, y[:, ::-1].copy())
+    b[0] = b[0][:, ::-1]
+    if not same(a, b) or (two.program.is_int16 and a[0].tobytes() != b[0].tobytes()):
+        yield f"answers differ by {np.nanmax(np.abs(a[0].astype(float) - b[0])):.2g}, {(a[-1] != b[-1]).sum()} statuses"
 
 
 @relation(DECLARED)

@@ -297,7 +297,7 @@ def test_a_folder_keeps_its_module(tmp_path, monkeypatch):
 
 def test_names_that_mean_something_in_micropython_are_refused(tmp_path, capsys):
     for name in ("machine", "random", "lambda", "mp", "array"):
-        with pytest.raises(UserError, match=f"^{name} means something else in MicroPython"):
+        with pytest.raises(UserError, match=f"^{name} already has another meaning in MicroPython"):
             build(spec_of(name=name), also=("micropython",))
     (tmp_path / "flow.toml").write_text(spec_of().to_toml())
     run("generate", str(tmp_path / "flow.toml"), "-o", str(tmp_path / "out"), "--for", "circuitpython", code=2)

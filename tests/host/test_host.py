@@ -37,7 +37,7 @@ def test_classes_follow_the_values():
         (
             "class",
             np.zeros(4),
-            "the labels have type float64; a classifier learns positions of classes, which are integers",
+            "the labels have type float64; a classifier learns class indices, which are integers",
         ),
         ("class", np.array(["low"] * 4), "which are integers"),
         ("class", np.zeros((4, 3), int), "the labels have shape (4, 3); for these inputs the shape must be (4,)"),

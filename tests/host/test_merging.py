@@ -251,7 +251,7 @@ def test_a_forged_covariance_is_one_sentence(rule: str) -> None:
     devices = taught(spec)
     forged = devices["device 3"].memory.field("root" if rule == "rls" else "settled")
     forged[...] = 0 if rule == "rls" else spec.config.prior_variance
-    with pytest.raises(UserError, match=r"^device 3: the learned numbers are not a sum over samples"):
+    with pytest.raises(UserError, match=r"^device 3: the learned values are not sums over samples"):
         merge(spec, states_of(devices))
 
 

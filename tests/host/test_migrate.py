@@ -94,7 +94,7 @@ def test_a_budget_grows_and_shrinks(sections):
 REFUSED = [
     (
         {"kernel": {"sigma": 2.0}},
-        r"\[kernel\] sigma is 2.0, and was 1.0: the numbers of the state would mean something else",
+        r"\[kernel\] sigma is 2.0, and was 1.0: the values of the state would have another meaning",
     ),
     ({"learning": {"rule": "qklms"}}, r"\[learning\] rule is .qklms., and was .klms."),
     ({"input": {"dim": 3}}, r"\[input\] dim is 3, and was 2"),
@@ -217,7 +217,7 @@ def test_a_state_of_the_same_kind_is_learned_on(rule, stage, precision):
         try:
             snapshot.load(goes_on, data)
         except UserError as error:
-            assert "learning cannot give" in str(error)
+            assert "learning cannot produce" in str(error)
             continue
         before = goes_on.ask(spec.program.asks, x)[0] if spec.program.asks in spec.program.questions else np.zeros(1)
         assert not np.isinf(np.asarray(before, float)).any(), key

@@ -675,7 +675,7 @@ def test_hostile_files_get_one_sentence(folder, run):
         "random": (rng.bytes(500), "is not a snapshot"),
         "magic": (b"PKSN" + rng.bytes(500), "has the format"),
         "damaged": (good[:50] + b"\x55\xaa" + good[52:], "CRC-32"),
-        "forged": (sealed(spec, pruned), "learning cannot give"),
+        "forged": (sealed(spec, pruned), "learning cannot produce"),
     }
     for name, (data, sentence) in hostile.items():
         (folder / name).write_bytes(data)

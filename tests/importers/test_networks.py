@@ -346,7 +346,7 @@ def test_what_weights_do_not_tell_must_be_given():
     for activation, target in zip(UNITS.values(), ("numbers", "two", "three", "numbers"), strict=True):
         kind = MLPRegressor if target == "numbers" else MLPClassifier
         model = scaled(kind(hidden_layer_sizes=(8,), activation=activation, random_state=0)).fit(x, y[target])
-        with pytest.raises(UserError, match=f"which this {activation} model does not contain; give max_abs, "):
+        with pytest.raises(UserError, match=f"which this {activation} model does not contain; give max_abs "):
             from_sklearn(model, "m", precision="int16")
         with pytest.raises(UserError, match="which are weights of inputs; give rows: data"):
             from_sklearn(model, "m", vectors=4)

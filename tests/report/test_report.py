@@ -184,7 +184,7 @@ def test_the_hash_of_a_simulation_is_that_of_the_c(tmp_path):
     assert done.rows[0]["state_hash"] in there.texts and done.figures["config_hash"] in there.texts
     for size in (done.figures["state_bytes"], done.figures["work_bytes"]):
         assert f"{size:,} B" in there.texts and f"{size:,} B" in page.texts
-    with pytest.raises(UserError, match=r"a report, with its figures, is an HTML file; give .*check\.html"):
+    with pytest.raises(UserError, match=r"a report has figures, so it is an HTML file; give .*check\.html"):
         check(spec, report=tmp_path / "check.png")
 
 

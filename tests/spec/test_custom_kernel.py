@@ -213,7 +213,7 @@ def test_links_out_of_the_folder_and_what_is_no_file(tmp_path):
     with pytest.raises(UserError, match="the spec's folder has no such file; copy the file into that folder"):
         load_spec(spec, trust=True)
     (tmp_path / "inner" / "custom_kernels.py").symlink_to(tmp_path / "custom_kernels.py")
-    with pytest.raises(UserError, match="leads out of the spec's folder"):
+    with pytest.raises(UserError, match="is outside the spec's folder"):
         load_spec(spec, trust=True)
     (tmp_path / "inner" / "custom_kernels.py").unlink()
     (tmp_path / "inner" / "custom_kernels.py").mkdir()

@@ -148,7 +148,7 @@ def test_the_reports_figures_stand_beside(kind: str) -> None:
     """Those of ``simulate``, of the same rows; they change no other part of the page."""
     spec, x, y = given(kind)
     if kind == "frozen signal":  # takes no labels here, so nothing judges it
-        assert "The report on these rows" not in living_page(spec, x, y)[0]
+        assert "The PC wrote this report" not in living_page(spec, x, y)[0]
         return
     text, figures = living_page(spec, x, y)[0], simulate(spec, (x, y)).page.figures(*FIGURES)
     assert len(figures) == 2 and all(figure in text for figure in figures)

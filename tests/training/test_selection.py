@@ -345,9 +345,9 @@ def test_widths_for_which_the_kernel_overflows_are_not_chosen():
     [
         ({"model": "svm"}, "model is 'svm'; it must be one of kfd, ls-svm, krr"),
         ({"kernel": "rbf"}, "kernel is 'rbf'; it must be one of gaussian, laplacian"),
-        ({"widths": [1.0, -1.0]}, "widths holds -1; each must be above zero"),
+        ({"widths": [1.0, -1.0]}, "widths holds -1; each value must be above zero"),
         ({"widths": []}, "widths is empty"),
-        ({"ridges": [0.0]}, "ridges holds 0; each must be above zero"),
+        ({"ridges": [0.0]}, "ridges holds 0; each value must be above zero"),
         ({"ridges": [np.nan]}, "ridges holds nan"),
         ({"kernel": "linear", "widths": [1.0, 2.0]}, "the linear kernel has no width"),
         ({"cv": "loo"}, 'cv is \'loo\'; it must be "deleted", "kept", or a number of folds'),

@@ -472,7 +472,7 @@ def test_without_a_word_on_labels_both_kinds_are_planned_and_the_question_is_tol
     as_table("soft.csv", x[:600], y[:600])
     words = ["plan", "soft.csv", "--label", "y", "--only", "krls-t,frozen", "--jobs", "1", "--trials", "6"]
     code, out, err = run(*words)
-    assert code == 0 and "does the device get the true value after its answers? yes: " in out, err
+    assert code == 0 and "does the device get the true value after its predictions? yes: " in out, err
     report = json.loads(Path("pykernel-plan/plan.json").read_text())
     planned, frozen = load_spec("pykernel-plan/planned.toml"), load_spec("pykernel-plan/frozen.toml")
     assert report["undecided"] and report["winner"]["rule"] == "krls-t" and frozen.learning.rule == "frozen"
@@ -890,7 +890,9 @@ def test_why_a_larger_error_is_planned_is_said():
     assert said(least) == ""
     assert said(1.1 * least) == ""
     row = {"model": "m", "instructions": 0, "bytes": 9, "promise": {"error": 0.5, "within": 0.1}}
-    assert told_of(row, "RMSE ", 0.4) == "m, RMSE 0.4 on the rows used for the choice, 0.5 ± 0.1 on other rows, 9 B"
+    assert (
+        told_of(row, "RMSE ", 0.4) == "m, RMSE 0.4 on the rows used to choose the model, 0.5 ± 0.1 on other rows, 9 B"
+    )
     assert told_of(row, "RMSE ", 0.5) == told_of(row, "RMSE ") == "m, RMSE 0.5 ± 0.1, 9 B"
     own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
     assert own > least

@@ -1,11 +1,12 @@
-"""Coordinates of a sample in the span of the basis vectors in feature space, and how the basis grows and shrinks.
+"""Coordinates of samples in the subspace of feature space that the basis vectors span, and changes of the basis.
 
-K_SS = L L' is the Gram matrix of the basis, and k_S(x) are the kernel values of x with the basis vectors.
-z(x) = L^-1 k_S(x) are the coordinates of the projection of phi(x) onto the span, in an orthonormal system; each new
-basis vector adds one coordinate.  The coordinates of several samples are the rows of a partial Cholesky factor of the samples' Gram
-matrix (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for machine learning, 2000).  k(x, x) - |z|^2 is
-the squared length of the residual, the part of x that the basis cannot express (G. Baudat, F. Anouar, Feature vector
-selection, 2003; G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
+K_SS = L L' is the Gram matrix of the basis, and k_S(x) is the vector of kernel values between x and the basis vectors.
+If phi(x) is projected onto the subspace, z(x) = L^-1 k_S(x) are the coordinates of the projection in an orthonormal
+system; each new basis vector adds one coordinate.  The coordinates of several samples are the rows of a partial
+Cholesky factor of the samples' Gram matrix (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for machine
+learning, 2000).  k(x, x) - |z|^2 is the squared length of the residual, the part of x that the basis cannot express (G.
+Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a
+kernel induced feature space, 2002).
 """
 
 from enum import IntEnum
@@ -38,20 +39,21 @@ SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
 
 
 class Method(IntEnum):
-    """Where a basis comes from."""
+    """The ways in which a basis is chosen."""
 
     GIVEN = 0  # the basis is constant
-    STREAM = 1  # a sample is added with probability residual / k(x, x); if the basis is full, it replaces the least important vector
-    EFVS = 2  # chosen from the reservoir: the candidate that most reduces the relative residuals of some rows
-    SGMA = 3  # chosen from the reservoir: the candidate that most reduces the sum of all rows' residuals
+    # a sample is added with probability residual / k(x, x); if the basis is full, the sample replaces the least important vector
+    STREAM = 1
+    EFVS = 2  # each step adds the candidate from the reservoir that most reduces the relative residuals of some rows
+    SGMA = 3  # each step adds the candidate from the reservoir that most reduces the sum of all rows' residuals
 
 
 class NystromStatus(IntEnum):
-    """Status codes that are specific to models that choose a basis."""
+    """Statuses of models that choose a basis."""
 
     ADDED = 1  # the sample was added to the basis; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important basis vector
-    TOO_FEW = -4  # there is no sample to choose a basis from
+    TOO_FEW = -4  # there is no sample from which a basis could be chosen
 
 
 class DeviceBasis(Struct):
@@ -64,14 +66,14 @@ class DeviceBasis(Struct):
 
 
 class NystromWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     z: Real[N_MAX]  # coordinates of the input
     t: Real[N_MAX]  # coordinates of a row of the reservoir, or a row that is added to the regression
     u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
-    loss: Real[N_MAX]  # for each basis vector: increase of the rows' residuals if the vector were removed
+    loss: Real[N_MAX]  # for each basis vector: the increase of the rows' residuals if the vector is removed
     rest: Real[M_MAX]  # residual of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors

@@ -125,7 +125,8 @@ def take_row(m: RegressionModel, z: Real[...], gain: Real[...], row: Real[...], 
 
 @kernel
 def fade(m: RegressionModel, gain: Real[...], row: Real[...], n: Index, least: Real) -> None:
-    """Reduce the weight of earlier samples.  Then restore the ridge of one coefficient; the coefficients take turns.  O(N^2)."""
+    """Reduce the weight of earlier samples.  Then restore the ridge of one coefficient; the next call restores the
+    ridge of the next coefficient.  O(N^2)."""
     multiply(m.r, m.root_forgetting, len(m.r))
     turn = m.turn[0]
     if turn < n:
@@ -154,7 +155,8 @@ def learn_coordinates(m: RegressionModel, n: Index) -> None:
 
 @kernel
 def valid_regression(m: RegressionModel, n: Index) -> Bool:
-    """Whether unused places of R and the coefficients are zero, and R's diagonal is large enough to divide by."""
+    """Whether unused places of R and of the coefficients are zero, and whether R's diagonal is large enough to divide
+    by."""
     row = 0
     for i in range(len(m.coefficients)):
         for j in range(len(m.coefficients) - i):

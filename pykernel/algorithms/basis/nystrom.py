@@ -1,8 +1,8 @@
-"""Rule nystrom: functions of the coordinates in a constant basis, and the questions that any model with a basis answers.
+"""The rule nystrom: functions of coordinates in a constant basis, and the questions of all models with a basis.
 
-f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  With
-prior_variance, the model is a sparse Gaussian process, and the variance of a label is p (k(x, x) - |z|^2) + v, where p is
-the prior variance and v the variance of a label around the function.
+f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  If
+prior_variance is given, the model is a sparse Gaussian process.  The variance of a label is then p (k(x, x) - |z|^2) +
+v, where p is the prior variance, and v is the variance of a label around the function.
 """
 
 from pykernel.algorithms import frame

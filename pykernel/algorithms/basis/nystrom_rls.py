@@ -1,9 +1,10 @@
-"""Least squares in the span of a few feature vectors.  Both the coefficients and the vectors come from the stream, in fixed memory.
+"""Least squares in the span of a few basis vectors.  Coefficients and basis vectors are learned from the stream, in
+fixed memory.
 
-A sample becomes a basis vector with a probability equal to its relative residual: randomly pivoted Cholesky (Y. Chen,
-E. N. Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When the budget is full, the
-sample replaces the vector whose removal least increases the residuals of a reservoir of past samples.  Alternatively,
-the basis is chosen from the reservoir on demand.
+A sample becomes a basis vector with a probability equal to its relative residual.  This is randomly pivoted Cholesky
+factorisation (Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When
+the budget is full, the sample replaces the vector whose removal least increases the residuals of a reservoir of past
+samples.  Alternatively, the basis is chosen from the reservoir on demand.
 """
 
 from pykernel.algorithms import frame
@@ -163,8 +164,9 @@ def widen(m: NystromModel) -> None:
 
 @kernel
 def adapt(m: NystromModel) -> Index:
-    """Add the sample to the basis with a probability equal to its relative residual.  In a full basis, it competes with
-    the vectors: the one whose removal least increases the reservoir's residuals is left out."""
+    """Add the sample to the basis with a probability equal to its relative residual.  If the basis is full, the sample
+    is compared with the basis vectors, and the vector whose removal least increases the reservoir's residuals is left
+    out."""
     chance = draw(m.seeds)
     n = m.n[0]
     if not (m.kappa[0] > m.ald_threshold * m.own[0] and m.kappa[0] > SMALLEST_RESIDUAL):
@@ -205,7 +207,7 @@ def keep_row(m: NystromModel) -> None:
 
 @kernel
 def learn(m: NystromModel, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be m.y."""
+    """Learn a sample: f(x) should be m.y."""
     project(m, x)
     if m.judges:
         evaluate(m, size(m), m.error)
@@ -236,7 +238,7 @@ def select(m: NystromModel) -> Index:
     """Choose the basis from the reservoir, by EFVS or SGMA, and learn the reservoir's labels again.
 
     O(N rho v (N + D) + M N^2).
-    Returns DONE; or TOO_FEW with nothing changed, if there is no sample.
+    Returns DONE, or TOO_FEW with nothing changed if there is no sample.
     """
     if not intact(m):
         return Status.REFUSED_STATE

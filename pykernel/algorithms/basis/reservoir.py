@@ -1,4 +1,4 @@
-"""A random selection of past samples, in fixed memory, which shows how a change of the basis would change residuals.
+"""A random selection of past samples in fixed memory, used to estimate how changes of the basis affect residuals.
 
 Each past sample, or each of the last ``horizon`` samples, is in the reservoir with the same probability
 (J. S. Vitter, Random sampling with a reservoir, 1985).
@@ -24,7 +24,7 @@ MOST_SEEN = 4_194_304
 
 
 class Reservoir(Struct):
-    """The reservoir: some rows of the stream of samples."""
+    """The reservoir: a random selection of past samples, one in each row."""
 
     rows: between(Real[M_MAX, DIM], "-scaled_limit", "scaled_limit")  # scaled inputs
     labels: between(Real[M_MAX, OUTPUTS], "-label_max_abs", "label_max_abs")  # labels of the rows
@@ -53,7 +53,8 @@ def row_coordinates(m: ReservoirModel, t: Index) -> None:
 
 @kernel
 def least_missed(m: ReservoirModel) -> Index:
-    """The basis vector whose removal least increases the rows' residuals; n if that is the sample.  O(N^3 / 6 + M (N^2 + N D)).
+    """The index of the basis vector whose removal least increases the rows' residuals; n if leaving out the sample
+    increases them least.  O(N^3 / 6 + M (N^2 + N D)).
 
     Without vector j, the residuals grow by sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of all n + 1
     vectors, and k_t are the kernel values of row t with these vectors.
@@ -121,8 +122,9 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
     """The reduction of the residuals of the rows in m.points if row r became a basis vector.  O(points (N + D)).
 
-    Let R be the residual matrix, what the basis leaves of the rows' Gram matrix.  For EFVS, which reduces relative
-    residuals, the gain is sum_t R_tr^2 / (k_tt R_rr).  For SGMA it is sum_t R_tr^2 / R_rr, the decrease of R's trace.
+    Let R be the residual matrix: the part of the rows' Gram matrix that the basis cannot express.  For EFVS, which
+    reduces relative residuals, the gain is sum_t R_tr^2 / (k_tt R_rr).  For SGMA, the gain is sum_t R_tr^2 / R_rr, the
+    decrease of R's trace.
     """
     total = real(0)
     for s in range(points):

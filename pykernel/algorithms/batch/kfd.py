@@ -1,13 +1,13 @@
 """The kernel Fisher discriminant on a basis, trained on the device, in memory that does not grow with the number of samples.
 
-z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  If N_c of the N samples belong to a class, the target of its
-function is N/N_c for these samples, and -N/(N - N_c) for all others.  The alpha that minimises |y - Z alpha - b|^2 +
-ridge |alpha|^2 is Fisher's discriminant (S. Mika et al., Fisher Discriminant Analysis with Kernels, 1999; with targets:
-J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).  The state is the mean of z in each class and the upper triangular,
-packed factor R with R'R = scatter of z + ridge I.  Givens rotations add each sample to R: in float32 this allows
-smaller ridges than normal equations, which square R's condition number.  Leave-one-out errors come from a second pass
-over the samples (G. C. Cawley, N. L. C. Talbot 2003, here with a fixed basis, and with targets computed from the class
-counts without the left-out sample).
+z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  If N_c of the N samples belong to a class, the function of this
+class has the target N/N_c for these samples, and the target -N/(N - N_c) for all other samples.  The alpha that
+minimises |y - Z alpha - b|^2 + ridge |alpha|^2 is Fisher's discriminant (S. Mika et al., Fisher Discriminant Analysis
+with Kernels, 1999; with targets: J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).  The state is the mean of z in
+each class and the upper triangular, packed factor R with R'R = scatter of z + ridge I.  Givens rotations add each
+sample to R: in float32 this allows smaller ridges than normal equations, which square R's condition number.
+Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. L. C. Talbot 2003, here with a fixed
+basis, and with targets computed from the class counts without the left-out sample).
 """
 
 from enum import IntEnum
@@ -62,7 +62,7 @@ class Scatter(Struct):
 
 
 class Discriminant(Struct):
-    """The model is f(x) = alpha' z(x) + bias, where z(x) are kernel values with the basis."""
+    """The model is f(x) = alpha' z(x) + bias, where z(x) are the kernel values between x and the basis."""
 
     alpha: between(Real[OUTPUTS, P_MAX], "-alpha_limit", "alpha_limit")
     bias: between(Real[OUTPUTS], "-alpha_limit", "alpha_limit")
@@ -87,7 +87,7 @@ class FisherConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
 
     single: bool  # whether there is one function, positive for the second of two classes
-    assesses: bool  # whether the caller keeps the samples, and can pass them a second time, to assess()
+    assesses: bool  # whether the caller keeps the samples, to pass them a second time, to assess()
     basis: Real[P_MAX, DIM]  # scaled vectors of the basis
     ridge: Real  # mu: weight of |alpha|^2
     root_ridge: Real  # square root of the ridge
@@ -109,7 +109,7 @@ class FisherModel(Model):
 
 @kernel
 def correlate(m: FisherModel, x: Real[DIM]) -> None:
-    """Write the kernel values of an input with the basis to m.z.  O(P D)."""
+    """Write the kernel values between an input and the vectors of the basis to m.z.  O(P D)."""
     if m.rescales:
         rescale(m, x, m.x)
         for i in range(len(m.z)):
@@ -141,7 +141,7 @@ def count_all(m: FisherModel) -> Index:
 
 @kernel
 def countable(m: FisherModel) -> Bool:
-    """Whether all counts are within their ranges; in overwritten memory they may not be."""
+    """Whether all counts are within their ranges.  In overwritten memory, a count may be out of range."""
     for k in range(len(m.counts)):
         if m.counts[k] < 0 or m.counts[k] > m.most:
             return False
@@ -185,7 +185,10 @@ def acceptable_class(m: FisherModel, label: Index) -> Bool:
 
 @kernel
 def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
-    """Collect the sample x of class number label.  O(P (P + D)).  Returns DONE, or FULL with nothing changed."""
+    """Collect the sample x of class number label.  O(P (P + D)).
+
+    Returns DONE.  If too many samples have been collected, returns FULL and changes nothing.
+    """
     n = count_all(m)
     # counts[label] >= most implies n >= most; the second check is for static analysis, which does not know that n is a sum of counts
     if n >= m.most or m.counts[label] >= m.most:
@@ -239,7 +242,10 @@ def class_of(m: FisherModel, o: Index) -> Index:
 
 @kernel
 def solve(m: FisherModel, o: Index, n: Index) -> Bool:
-    """Compute alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), and b = -alpha' mean; False if a number exceeds its limit."""
+    """Compute alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), and b = -alpha' mean.
+
+    Returns False if b or an element of alpha exceeds the limit.
+    """
     k = class_of(m, o)
     scale = real(n) * (real(n) / real(n - m.counts[k]))
     for i in range(len(m.d)):
@@ -260,7 +266,7 @@ def solve(m: FisherModel, o: Index, n: Index) -> Bool:
 def train(m: FisherModel) -> Index:
     """Train: make a model from the collected samples.  More samples can be collected later.  O(P^2) for each function.
 
-    Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
+    Returns DONE if the model was trained.  If the status is TOO_FEW or ILL_CONDITIONED, the model is unchanged.
     """
     if not countable(m):
         return Status.REFUSED_STATE
@@ -294,7 +300,8 @@ def train(m: FisherModel) -> Index:
 
 @kernel
 def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> Real:
-    """A function's leave-one-out value at a sample, with targets computed from the class counts without this sample.
+    """Compute the value that a function has at a sample if this sample is left out of the training.  The targets are
+    then computed from the class counts without this sample.
 
     fitted: the function's value at the sample after training on all samples, with the target 1 in the class and 0
     elsewhere.  If the sample is the only one in the class, or the only one outside the class, all other samples have
@@ -315,7 +322,8 @@ def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> R
 def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     """Add a sample's leave-one-out error to the results.  The model must have been trained on this sample.  O(P (P + D)).
 
-    Returns DONE; or REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
+    Returns DONE if the error was added.  If the status is REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or
+    REFUSED_LEVERAGE, nothing has changed.
     """
     refused = refusal(m, x)
     if refused < 0:
@@ -360,9 +368,10 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
 
 @kernel
 def leave_one_out(m: FisherModel, out: Real[2]) -> Index:
-    """Write the leave-one-out results of the assessed samples: mean squared residual to out[0], error rate to out[1].
+    """Write the leave-one-out results of the assessed samples: out[0] is the mean squared residual, and out[1] is the
+    error rate.
 
-    Returns DONE, or NOT_TRAINED with out unchanged, if no sample was assessed since the training.
+    Returns DONE.  If no sample was assessed since the training, returns NOT_TRAINED and leaves out unchanged.
     """
     if m.assessed[0] == 0:
         return FisherStatus.NOT_TRAINED
@@ -376,7 +385,11 @@ def leave_one_out(m: FisherModel, out: Real[2]) -> Index:
 
 @kernel
 def valid_scatter(m: FisherModel, n: Index) -> Bool:
-    """Whether R and the means are zero before the first sample, and R's diagonal is large enough to divide by."""
+    """Whether R and the means are possible after n samples.
+
+    Before the first sample, both must be zero.  Later, R's diagonal must be large enough to divide by, and R's columns
+    must be within their limits.
+    """
     row = 0
     for j in range(len(m.mean)):
         for k in range(len(m.counts)):
@@ -418,7 +431,8 @@ STAND_INS = standing(
         frame.take_class: collect,
         "O(answer)": "O(P D)",
         **COLLECTS,
-        "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.": "Returns FULL if too many samples have been collected.",
+        "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.": ""
+        "Returns FULL if too many samples have been collected.",
     },
     "O(P (P + D))",
 )

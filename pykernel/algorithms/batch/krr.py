@@ -1,9 +1,10 @@
 """Kernel ridge regression and least squares support vector machines, trained on the device.
 
-Samples are collected in a ring buffer.  Training solves (K + ridge I) alpha = y, with a free bias for LS-SVM (J. A. K. Suykens,
-J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999), with a packed Cholesky factor that is inverted in
-place.  The inverse matrix P gives leave-one-out errors at little cost (G. C. Cawley, N. L. C. Talbot, Efficient leave-one-out
-cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction without sample i is y_i - alpha_i / P_ii.
+Samples are collected in a ring buffer.  Training solves (K + ridge I) alpha = y, for LS-SVM with a free bias (J. A. K.
+Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999).  The packed Cholesky factor of the
+matrix is inverted in place.  The inverse matrix P gives leave-one-out errors at little cost (G. C. Cawley, N. L. C.
+Talbot, Efficient leave-one-out cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction
+without sample i is y_i - alpha_i / P_ii.
 """
 
 from enum import IntEnum
@@ -91,7 +92,7 @@ class BatchWork(Struct):
 class BatchConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
 
-    biased: bool  # whether there is a free bias: LS-SVM
+    biased: bool  # whether the model has a free bias (LS-SVM)
     separates: bool  # whether labels are classes
     single: bool  # whether there is one function
     clamps: bool  # whether predictions are clipped to the range from low to high
@@ -117,13 +118,13 @@ class BatchModel(Model):
 
 @kernel
 def countable(m: BatchModel) -> Bool:
-    """Whether the counts of samples are within their ranges; in overwritten memory they may not be."""
+    """Whether the counts of samples are within their ranges.  In overwritten memory, a count may be out of range."""
     return m.next[0] >= 0 and m.next[0] < len(m.inputs) and m.count[0] >= 0 and m.count[0] <= len(m.inputs)
 
 
 @kernel
 def intact(m: BatchModel) -> Bool:
-    """Whether all counts are within their ranges.  If they are, no loop runs past an array, even in overwritten memory."""
+    """Whether all counts are within their ranges, so that no loop runs past an array, even in overwritten memory."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v) and countable(m)
 
 
@@ -210,7 +211,7 @@ def forget_samples(m: BatchModel) -> Index:
 
 @kernel
 def represented(m: BatchModel) -> Bool:
-    """Whether there are at least two samples, and at least one of each class.  O(L) for each class."""
+    """Whether there are at least two samples, and at least one sample of each class.  O(L) for each class."""
     if m.count[0] < 2:
         return False
     if m.separates:
@@ -225,7 +226,7 @@ def represented(m: BatchModel) -> Bool:
 
 @kernel
 def target(m: BatchModel, i: Index, o: Index) -> Real:
-    """The label of sample i for function o.  [separates] It is 1 if o is the sample's class, otherwise -1."""
+    """The label of sample i for function o.  [separates] The label is 1 if o is the sample's class, otherwise -1."""
     if m.separates:
         if m.single:
             return real(1) if m.labels[i] == 1 else real(-1)
@@ -259,7 +260,7 @@ def compare(m: BatchModel) -> Real:
 
 @kernel
 def factorise(m: BatchModel, n: Index) -> Bool:
-    """Replace the matrix by its Cholesky factor; False if it has none.  O(L^3 / 6)."""
+    """Replace the matrix by its Cholesky factor.  Returns False if the factorisation fails.  O(L^3 / 6)."""
     row = 0
     for i in range(n):
         other = 0
@@ -302,9 +303,10 @@ def invert(m: BatchModel, n: Index) -> None:
 
 @kernel
 def spread_out(m: BatchModel, n: Index) -> Bool:
-    """Compute m.spread, the diagonal of the inverse minus the part of the bias, and m.sums = (K + ridge I)^-1 1.  O(L^2).
+    """Compute m.sums = (K + ridge I)^-1 1, and write the diagonal of the inverse matrix, minus the part of the bias, to
+    m.spread.  O(L^2).
 
-    Returns False if one of these numbers is too small to divide by.  Cawley and Talbot 2003.
+    Returns False if the total of m.sums or an element of m.spread is too small to divide by.  Cawley and Talbot 2003.
     """
     for i in range(n):
         m.sums[i] = real(0)
@@ -335,7 +337,9 @@ def spread_out(m: BatchModel, n: Index) -> Bool:
 
 @kernel
 def solve(m: BatchModel, o: Index) -> Bool:
-    """Compute multipliers and bias of one function.  False if a number exceeds its limit.  O(L^2)."""
+    """Compute the multipliers and the bias of one function.  Returns False if one of these numbers exceeds its limit.
+    O(L^2).
+    """
     n = m.count[0]
     mean = real(0)
     rest = real(0)
@@ -367,7 +371,9 @@ def solve(m: BatchModel, o: Index) -> Bool:
 
 @kernel
 def leave_out(m: BatchModel) -> Bool:
-    """Compute the leave-one-out residuals: each sample is predicted without itself.  False if one overflows.  O(L)."""
+    """Compute the residual of each sample for the model that is trained without this sample.  Returns False if a
+    residual exceeds its limit.  O(L).
+    """
     n = m.count[0]
     m.squares[0] = real(0)
     m.mistakes[0] = 0
@@ -404,7 +410,7 @@ def commit(m: BatchModel) -> None:
 def train(m: BatchModel) -> Index:
     """Train: make a new model from the collected samples.  O(L^3 / 3 + L^2 D).
 
-    Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
+    Returns DONE if the model was trained.  If the status is TOO_FEW or ILL_CONDITIONED, the model is unchanged.
     """
     if not countable(m):
         return Status.REFUSED_STATE
@@ -434,10 +440,11 @@ def train(m: BatchModel) -> Index:
 
 @kernel
 def leave_one_out(m: BatchModel, out: Real[2]) -> Index:
-    """Write the leave-one-out results of the training: mean squared residual to out[0], error rate to out[1].
+    """Write the leave-one-out results of the training: out[0] is the mean squared residual, and out[1] is the error
+    rate.
 
-    Without classes, the error rate is 0.
-    Returns DONE, or NOT_TRAINED with out unchanged.
+    If the labels are numbers, the error rate is 0.
+    Returns DONE.  If the model was not trained, returns NOT_TRAINED and leaves out unchanged.
     """
     if m.n[0] == 0:
         return BatchStatus.NOT_TRAINED
@@ -487,7 +494,7 @@ def valid(m: BatchModel) -> Bool:
 COLLECTS = {
     "write f(x) to y.": "write f(x) to y.  Before the first training f(x) is 0.",
     "Learn one sample: for the input x, the prediction should be y.": "Collect a sample for the next training; if the "
-    "memory for samples is full, it replaces the oldest one.",
+    "memory for samples is full, the sample replaces the oldest one.",
     "Learn one sample: the input x belongs to class number label, counted from 0.": "Collect a sample of class number label, "
     "counted from 0, for the next training.",
     "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.": ""
@@ -495,7 +502,7 @@ COLLECTS = {
     "Two classes share one function, which should be at least 1 for the second class.": ""
     "The model does not change before train is called.",
 }
-"""Sentences in the docstrings of the frame's functions, and what replaces them for models that collect samples and train later."""
+"""Sentence in a docstring of the frame -> the replacement for models that collect samples and train later."""
 STAND_INS = standing(
     BatchModel,
     {

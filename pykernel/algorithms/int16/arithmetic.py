@@ -1,4 +1,4 @@
-"""Integer arithmetic: clipping, fractions, powers of two and roots, and 64-bit numbers as two words.
+"""Integer arithmetic: clipping, multiplication by fractions, rounding, base-2 logarithms, square roots, and 64-bit numbers as two words.
 
 Sums of squares need 64 bits, and 64-bit types are slow on small processors.
 """
@@ -32,7 +32,7 @@ def size(a: Int) -> Int:
 
 @kernel
 def nearest_shift(a: Int, k: Index) -> Int:
-    """a / 2^k, rounded to the nearest integer, for k from 0 to 31.  The errors of rounding down would add up over many samples."""
+    """a / 2^k, rounded to the nearest integer, for k from 0 to 31.  Rounding down instead would let errors accumulate over many samples."""
     return floor_shift(floor_shift(a, k - 1) + 1, 1) if k > 0 else a
 
 

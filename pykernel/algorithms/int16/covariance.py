@@ -1,14 +1,14 @@
-"""A covariance P of integers, updated by a Kalman filter: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
+"""The covariance matrix P of a Kalman filter, in integers: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
 
 P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product multiplies two 16-bit numbers: h, P and g
 are each scaled by a power of two that makes their elements as large as 16 bits allow.  lambda is 1 - 2^-k.  Each sample
 needs one division.
 
-No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest diagonal element, which scaling
-keeps below 2^14, so |g_i| is below 2^30, and |h'g| is below 2^16 2^15.  With each sample, rounding changes P by less
-than the (1 - lambda) P0 that the update adds.  If lambda is nearly 1, rounding changes P by less than what the update
-leaves of P (as measured, see ``pykernel.spec.families.int16_linear``).  If the memory is damaged, sums wrap around
-modulo 2^32, and the filter starts again as soon as a diagonal element is out of its bounds.
+No sum wraps around.  The sum of |h_i| is below 2^16.  Scaling keeps the diagonal of P, and so every |P_ij|, below 2^14.
+Hence |g_i| is below 2^30.  Then g is shortened to 15 bits, so |h'g| is below 2^16 2^15.  With each sample, rounding
+changes P by less than the (1 - lambda) P0 that the update adds.  If lambda is nearly 1, rounding changes P by less than
+the P that remains after the update (as measured, see ``pykernel.spec.families.int16_linear``).  If the memory is damaged,
+sums wrap around modulo 2^32, and P is reset to P0 as soon as a diagonal element is outside its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
@@ -34,20 +34,19 @@ from pykernel.dialect import (
 )
 
 KNOWN = 27
-"""P is in units of 2^-KNOWN: a prior of 1 is 2^KNOWN.  The conversion of t g to this unit is always a shift to the
-right."""
+"""P is in units of 2^-KNOWN: a prior of 1 is 2^KNOWN.  A right shift always suffices to convert t g to this unit."""
 MANTISSA = 32767
 """Largest 16-bit factor of a product."""
 WIDE_MOST = 524288
-"""Largest element of h before it is scaled to 16 bits."""
+"""Largest magnitude of an element of h before h is scaled to 16 bits."""
 NOISE = 20
 """R is in units of 2^-NOISE."""
 
 
 class Int16Covariance(Struct):
-    """The uncertainty of the learned numbers."""
+    """The covariance of the learned parameters."""
 
-    # P of each block, row by row up to the diagonal
+    # the lower triangle of P for each block, row by row
     covariance: Int[GROUPS, PACKED]
 
 
@@ -109,15 +108,15 @@ def condense(m: Int16CovarianceModel) -> Index:
 
 @kernel
 def product_of(m: Int16CovarianceModel, p: Int, h: Int) -> Word:
-    """p h / 2^16, computed from only the upper 16 bits of p if these are enough."""
+    """p h / 2^16.  Only the upper 16 bits of p are used, unless m.refines is set."""
     product = word(floor_shift(p, 16) * h)
     return product + word(floor_shift(index((word(p) & 65535) >> 1) * h, 15)) if m.refines else product
 
 
 @kernel
 def spread(m: Int16CovarianceModel) -> Index:
-    """Write P h to m.wide; the unit of P h is 2^-(11 + k) times the unit of h.  Returns k, with which the largest
-    diagonal element of P, times 2^(k - 16), has 14 bits.  O(N B)."""
+    """Write P h to m.wide; the unit of P h is 2^-(11 + k) times the unit of h.  Returns k, chosen so that
+    the largest diagonal element of P times 2^(k - 16) has 14 bits.  O(N B)."""
     most = 1
     for block in range(len(m.covariance)):
         at = 0
@@ -147,7 +146,7 @@ def spread(m: Int16CovarianceModel) -> Index:
 
 @kernel
 def shorten(m: Int16CovarianceModel) -> Index:
-    """Write m.wide / 2^k to m.g, where k gives the largest element 15 bits.  Returns k.  O(N)."""
+    """Write m.wide / 2^k to m.g, with a k for which the largest element has 15 bits.  Returns k.  O(N)."""
     most = 0
     for block in range(len(m.g)):
         for i in range(len(m.prior)):
@@ -189,8 +188,8 @@ def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) 
 def downdate(m: Int16CovarianceModel, shift: Index) -> None:
     """Update P to lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
 
-    If a diagonal element is below half of the (1 - lambda) P0 that each sample adds, or above 1.5 times the same
-    element of P0, the filter starts again.
+    P is reset to P0 if a diagonal element is out of bounds: below half of the (1 - lambda) P0 that each sample adds to
+    this element, or above 1.5 times the same element of P0.
     """
     half = index((word(1) << shift) >> 1)
     rest = index((word(1) << m.forgets) >> 1)
@@ -214,7 +213,7 @@ def downdate(m: Int16CovarianceModel, shift: Index) -> None:
 
 @kernel
 def keeps_covariance(m: Int16CovarianceModel, begun: Bool) -> Bool:
-    """Whether learning could have led to P: all elements are within their bounds.  O(N B)."""
+    """Whether learning could have led to P.  All elements must be within their bounds.  O(N B)."""
     for block in range(len(m.covariance)):
         row = 0
         for k in range(len(m.prior)):

@@ -1,11 +1,11 @@
 """Trained expansions that continue to learn, in integers: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
 
 The model and the rules are those of ``pykernel.algorithms.expansion``.  f_0 has the same bits as in
-``pykernel.algorithms.int16.frozen``.  Labels and answers are in the unit of f_0.  The learned part, the stages and
-the labels that the stages see are in a unit that is 2^coarser times the unit of f_0.  Weights are in a finer unit, so
+``pykernel.algorithms.int16.frozen``.  Labels and predictions are in the unit of f_0.  The learned part, the stages
+and the labels inside the stages are in a unit that is 2^coarser times the unit of f_0.  Weights are in a finer unit, so
 that small steps are not lost; sums of weighted features still fit in 32 bits.  Features have 15 bits.
 
-Weights learn as in ``pykernel.algorithms.int16.weights``.
+Weights are learned as in ``pykernel.algorithms.int16.weights``.
 """
 
 from dataclasses import replace
@@ -61,7 +61,7 @@ from pykernel.dialect import (
 FAR = 536870912
 """The values of class functions are clipped to this."""
 HALF_MOST = 1073741822
-"""Largest magnitude of half an answer."""
+"""Largest magnitude of half a prediction."""
 
 
 class Int16ExpansionWork(Struct):
@@ -77,7 +77,7 @@ class Int16ExpansionConfig(Config):
     products: bool  # whether distances are computed from inner products
     calibrated: bool  # whether probabilities are computed from the functions
     unit_lift: Index  # features of hidden units are multiplied by 2 to this power
-    feature_unit: Index  # a feature of 1 is 2 to this power
+    feature_unit: Index  # a feature of 1 is stored as 2 to this power
     constant: Index  # value of the constant feature
     sum_places: Index  # a weighted feature is divided by 2 to this power
     sure: Index  # softmax: log odds are clipped to this number, which stands for log odds of 32
@@ -105,8 +105,8 @@ def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
 
 @kernel
 def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """Compute the learned part, the features and the trained functions at the converted inputs m.x, and write them to
-    y, m.wide and m.f.  O(N D + N) for each output."""
+    """Write the learned part at the converted inputs m.x to y, the features to m.wide, and the trained functions to
+    m.f.  O(N D + N) for each output."""
     if m.hidden:
         # the features start as zeros, because sum_all() skips a hidden unit whose value is zero
         for i in range(len(m.vectors)):
@@ -129,7 +129,7 @@ def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     for o in range(len(y)):
         rest = staged(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
         rest = clip(rest, -floor_shift(INDEX_MAX, m.coarser), floor_shift(INDEX_MAX, m.coarser))
-        # f_0 and the rest are halved before they are added, because their sum may exceed 32 bits
+        # f_0 and the learned part are halved before they are added, because their sum may exceed 32 bits
         half = floor_shift(as_signed(m.f[o]), 1) + floor_shift(as_signed(word(rest) << m.coarser), 1)
         value = 2 * clip(half, -HALF_MOST, HALF_MOST) + index(m.f[o] & 1)
         y[o] = clip(value, m.low, m.high) if m.clamps else value
@@ -190,7 +190,7 @@ def octaves_of(m: Int16ExpansionModel, f: Int) -> Index:
 @kernel
 def soften(m: Int16ExpansionModel, y: Int[OUTPUTS]) -> None:
     """Write the softmax of the classes' functions to m.p, in units of 1 / CERTAIN; for two classes, write only the
-    probability of the second."""
+    probability of the second class."""
     if m.single:
         m.p[0] = logistic(octaves_of(m, y[0]))
     else:
@@ -209,7 +209,7 @@ def soften(m: Int16ExpansionModel, y: Int[OUTPUTS]) -> None:
 
 @kernel
 def learn_classes(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
-    """Learn that x belongs to the class whose m.y is positive, by the error 4 (1_y - p).  Returns DONE."""
+    """Learn that x belongs to the class whose m.y is positive, from the error 4 (1_y - p).  Returns DONE."""
     for o in range(len(m.y)):
         m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
     soften(m, m.error)
@@ -260,7 +260,7 @@ RULE = Rule(
         "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
     ),
     calibrated=lambda config: bool(config.calibrated),
-    # most_likely() writes its answer to m.y, not to m.error, whose range is too small for an answer of 32 bits
+    # this most_likely() writes f(x) to m.y, because the range of m.error is too small for values of 32 bits
     stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
 )
 INT16_EXPANSION = programs(RULE)

@@ -1,4 +1,4 @@
-"""The frame of rules in integers: that of ``pykernel.algorithms.frame``, with other types and with the kernels below.
+"""The frame around rules, in integers: ``pykernel.algorithms.frame`` with other types, and with the kernels of this module.
 
 The check of an input also converts it, so the rule always sees a converted copy.  There are no statistics of inputs.
 """
@@ -94,12 +94,12 @@ def acceptable(m: Int16Framed, x: Int16[DIM]) -> Bool:
 
 @kernel
 def ignore(m: Int16Framed) -> None:
-    """There is neither a linear expert nor an interval."""
+    """Nothing to do: there is neither a linear expert nor an interval."""
 
 
 @kernel
 def ignore_input(m: Int16Framed, x: Int16[DIM]) -> None:
-    """There are no statistics of inputs, no expert and no interval."""
+    """Nothing to do: there are no statistics of inputs, no expert and no interval."""
 
 
 @kernel
@@ -147,7 +147,7 @@ def hear(m: Int16Framed) -> None:
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
         rest = clip(m.y[o], -m.rest_most, m.rest_most) if m.finer else m.y[o]
         error = rest - value
-        # for a class, the error is 0 if f(x) has reached its target or is beyond it
+        # for a class, the error is 0 if f(x) has reached or passed its target
         if m.separates and ((rest > 0 and value >= rest) or (rest < 0 and value <= rest)):
             error = 0
         m.value[o] = value
@@ -174,7 +174,7 @@ def warm_up(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
 
 @kernel
 def valid_stages(m: Int16Framed, blank: Bool) -> Bool:
-    """Always true: learning can lead to any numbers within the declared ranges of the stages."""
+    """Always true: learning can lead to any values within the declared ranges of the stages."""
     return True
 
 
@@ -191,7 +191,7 @@ def gather_evidence(m: Int16Framed, x: Int16[DIM], gain: Int) -> None:
 
 @kernel
 def consult(m: Int16Framed, x: Int16[DIM], asked: Bool) -> None:
-    """There is no linear expert."""
+    """Nothing to do: there is no linear expert."""
 
 
 @kernel
@@ -215,12 +215,12 @@ def keep_answer(m: Int16Framed, x: Int16[DIM]) -> None:
 
 @kernel
 def instruct(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """There is no linear expert."""
+    """Nothing to do: there is no linear expert."""
 
 
 @kernel
 def find_asked(m: Int16Framed, mark: Int) -> None:
-    """There are no intervals."""
+    """Nothing to do: there are no intervals."""
 
 
 INT16: dict[Any, Any] = {

@@ -113,7 +113,7 @@ def octaves_to(m: Int16FrozenModel, i: Index, square: Word) -> Word:
 
 @kernel
 def sum_single(m: Int16FrozenModel) -> None:
-    """Compute the value of a single function, for a kernel of distances.  O(N D)."""
+    """Compute the value of a single function, for a kernel that depends on a distance.  O(N D)."""
     square = square_norm(m.x) if m.products else word(0)
     total = m.bias[0]
     for i in range(len(m.vectors)):
@@ -122,7 +122,7 @@ def sum_single(m: Int16FrozenModel) -> None:
             total += floor_shift(m.weights[i, 0] * value_at(m, u), m.weight_shift)
         else:
             n = index(u >> 16)
-            # two separate shifts, because a single shift could be by more than 31 bits
+            # two separate shifts, because the count of a single shift could exceed 31
             total += floor_shift(floor_shift(m.weights[i, 0] * power(u), n if n < 31 else 31), m.weight_shift)
     m.f[0] = word(total)
 
@@ -139,7 +139,7 @@ def logistic(t: Index) -> Index:
 
 @kernel
 def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """Add vector i's part to the functions, for a tanh or logistic unit, whose value is at most 1, at s = a'b + offset."""
+    """For a tanh or logistic unit, add vector i's part to the functions.  s: a'b + offset.  The unit's value is at most 1."""
     k = 2 * logistic(floor_shift(part_of(s, STEEP), m.octave_shift))
     if m.function == Int16Function.TANH:
         k = 2 * k - ONE
@@ -148,7 +148,7 @@ def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
 
 @kernel
 def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """Add vector i's part to the functions, for a polynomial kernel or an unbounded hidden unit, at s = a'b + coef0.
+    """For a polynomial kernel or an unbounded hidden unit, add vector i's part to the functions.  s: a'b + coef0.
 
     The kernel value is k / 2^16 times a power of two, computed from the leading 16 bits of s.  Relative error:
     (degree + 1) 2^-15.
@@ -170,7 +170,7 @@ def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
 
 @kernel
 def share_product(m: Int16FrozenModel, i: Index) -> None:
-    """Add vector i's part to the functions, for a kernel of a'b.  O(D)."""
+    """For a kernel that depends on a'b, add vector i's part to the functions.  O(D)."""
     s = (dot_eight(m.x, m.eights[i]) if m.eight else dot(m.x, m.vectors[i])) + (m.shifts[i] if m.hidden else m.coef0)
     if m.function == Int16Function.TANH or m.function == Int16Function.LOGISTIC:
         share_bent(m, i, s)
@@ -180,7 +180,7 @@ def share_product(m: Int16FrozenModel, i: Index) -> None:
 
 @kernel
 def sum_all(m: Int16FrozenModel) -> None:
-    """Compute the functions of a kernel of distances or products.  O(N (D + W)) for W weights of a vector."""
+    """Compute the functions, for a kernel that depends on distances or products.  O(N (D + W)) for W weights per vector."""
     square = square_norm(m.x) if m.products else word(0)
     for o in range(len(m.f)):
         m.f[o] = word(m.bias[o])
@@ -198,7 +198,7 @@ def sum_all(m: Int16FrozenModel) -> None:
 
 @kernel
 def evaluate(m: Int16FrozenModel, x: Int16[DIM]) -> None:
-    """Compute the functions at the converted inputs, m.x.  O(N (D + W)) for W weights of a vector; linear: O(D W)."""
+    """Compute the functions at the converted inputs m.x.  O(N (D + W)) for W weights per vector; linear: O(D W)."""
     if m.function == Int16Function.LINEAR:
         for o in range(len(m.f)):
             m.f[o] = word(dot(m.x, m.factors[o]) + m.bias[o])
@@ -231,7 +231,7 @@ def best_function(m: Int16FrozenModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def count_votes(m: Int16FrozenModel) -> None:
-    """Count the votes: each class gets a vote for each other class that it wins against."""
+    """Count the votes: in each pair of classes, the winner gets one vote."""
     for a in range(len(m.votes)):
         m.votes[a] = word(0)
         m.clear[a] = word(0)
@@ -250,8 +250,8 @@ def count_votes(m: Int16FrozenModel) -> None:
 
 @kernel
 def most_voted(m: Int16FrozenModel) -> Index:
-    """The class with the most votes; in a tie, the first of the tied classes or, with breaks_ties, the one with the
-    clearest votes."""
+    """The class with the most votes; in a tie, the first of the tied classes or, with breaks_ties, the tied class with
+    the clearest votes."""
     best = 0
     for a in range(1, len(m.votes)):
         if m.votes[a] > m.votes[best] or (
@@ -263,7 +263,7 @@ def most_voted(m: Int16FrozenModel) -> Index:
 
 @kernel
 def decide(m: Int16FrozenModel, y: Int[OUTPUTS]) -> None:
-    """Write the predicted values: the functions, clipped to their limits."""
+    """Write the values of the functions to y, clipped to their limits."""
     for o in range(len(y)):
         f = as_signed(m.f[o])
         y[o] = clip(f, m.low, m.high) if m.clamps else f

@@ -5,7 +5,7 @@ from pykernel.dialect import DIM, Bool, Config, Index, Int, Int16, Uint8, floor_
 
 
 class Int16InputConfig(Config):
-    """How inputs are converted, derived from a spec by ``pykernel.spec.families.int16``."""
+    """Parameters of the conversion of inputs, derived from a spec by ``pykernel.spec.families.int16``."""
 
     each: bool  # whether each input has its own conversion
     center: Int16[SCALES]  # counts that are subtracted from the inputs

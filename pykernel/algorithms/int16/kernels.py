@@ -70,7 +70,7 @@ class Int16Function(IntEnum):
 
 
 class Int16KernelConfig(Config):
-    """How inputs are compared, derived from a spec by ``pykernel.spec.families.int16``."""
+    """Parameters of the kernel, derived from a spec by ``pykernel.spec.families.int16``."""
 
     function: Int16Function
     narrow: bool  # whether every difference of two inputs, or of an input and a vector, fits in 16 bits
@@ -127,7 +127,7 @@ def squared_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 @with_dsp("dsp_distance.h")
 def narrow_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
-    """|a - b|^2, modulo 2^32, if every difference fits in 16 bits.  O(D)."""
+    """|a - b|^2, modulo 2^32, for inputs whose differences fit in 16 bits.  O(D)."""
     total = word(0)
     for j in unroll(len(a)):
         total += exact_square(a[j] - b[j])
@@ -147,7 +147,7 @@ def absolute_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
 def power(u: Word) -> Index:
     """2^-(fractional part of u / 2^16), in units of 1 / ONE: from 1/2 to 1.  Error: 4e-5.
 
-    Numbers from a table are interpolated linearly.
+    The function interpolates linearly between the values of a table.
     """
     first = POWERS[index((u >> 10) & 63)]
     part = floor_shift(first * index(u & 1023), 10)
@@ -181,7 +181,7 @@ def distance(q: Int16KernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 @kernel
 def octaves(q: Int16KernelConfig, d: Word) -> Word:
-    """The n, in units of 2^-16, for which e^-r at a distance is 2^-n."""
+    """The n, in units of 2^-16, for which e^-r is 2^-n at the distance d."""
     return root(d, q.lift) if q.rooted else d >> q.fine
 
 

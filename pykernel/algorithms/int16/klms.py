@@ -1,9 +1,9 @@
 """KLMS and QKLMS in integers, under a budget and without a matrix.
 
 The rules, the removals and their order are those of ``pykernel.algorithms.online`` for the techniques nt, at, fklms and
-fmklms.  A division is needed only when the multiplier of a removed vector is distributed over the others.
-Multipliers saturate.  Multipliers have a much larger range than labels, so only a diverging model comes near the
-limits of this range.
+fmklms.  A division is needed only when the multiplier of a removed vector is distributed over the other
+vectors.  Multipliers saturate.  The range of multipliers is much larger than that of labels, so only a diverging model comes
+near its limits.
 """
 
 from pykernel.algorithms import frame
@@ -48,7 +48,7 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Budget, Entry
 
 FAR = 2147483647
-"""Squared distance to a neighbour that does not exist; all real distances are smaller."""
+"""Squared distance that means that there is no neighbour; all real distances are smaller."""
 
 
 class Int16Expansion(Struct):
@@ -57,7 +57,8 @@ class Int16Expansion(Struct):
     alpha: between(Int[N_MAX, OUTPUTS], "-alpha_most", "alpha_most")  # multipliers of the expansion vectors
     # each vector's squared distance to its nearest neighbour; a value d <= 0 means that the distance is at least |d|
     neighbour: between(Int[N_MAX], -FAR, FAR)
-    age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
+    # number of samples learned since the vector was stored or repeated by a sample
+    age: between(Index[N_MAX], 0, AGE_MOST)
     n: between(Int16, 0, N_MAX)  # number of expansion vectors in use; the unused places are zero
     v: between(Int16[N_MAX, DIM], "-reach", "reach")  # expansion vectors
 
@@ -121,7 +122,7 @@ def magnitude(m: Int16OnlineModel, i: Index) -> Int:
 
 @kernel
 def age_of(m: Int16OnlineModel, i: Index) -> Index:
-    """Number of samples learned since a candidate was stored or repeated; -1 for the newest sample."""
+    """Number of samples learned since a candidate was stored or repeated by a sample; -1 for the newest sample."""
     return m.age[i] if i < m.n[0] else -1
 
 
@@ -150,7 +151,7 @@ def weighted_isolation(m: Int16OnlineModel, i: Index, coarse: Index) -> Int:
 
 @kernel
 def coarseness(m: Int16OnlineModel) -> Index:
-    """The c for which multipliers divided by 2^c have squares that fit in 32 bits."""
+    """The c for which all multipliers, divided by 2^c, have squares that fit in 32 bits."""
     largest = 0
     count = m.n[0] + 1
     for i in range(count):
@@ -163,7 +164,7 @@ def coarseness(m: Int16OnlineModel) -> Index:
 
 @kernel
 def survey(m: Int16OnlineModel) -> Index:
-    """Compute the candidates' costs for fmklms.  Returns c, where multipliers were divided by 2^c.  O(N)."""
+    """For fmklms, compute the candidates' costs from the multipliers divided by 2^c.  Returns c.  O(N)."""
     if m.metric != Metric.FMKLMS:
         return 0
     coarse = coarseness(m)
@@ -175,7 +176,7 @@ def survey(m: Int16OnlineModel) -> Index:
 
 @kernel
 def cost(m: Int16OnlineModel, i: Index) -> Int:
-    """The cost of removing a candidate, after survey().  Mitchinson et al. 2003, section 2."""
+    """The cost of removing a candidate.  survey() must be called first.  Mitchinson et al. 2003, section 2."""
     if m.metric == Metric.MAGNITUDE:
         return magnitude(m, i)
     if m.metric == Metric.FMKLMS:
@@ -199,11 +200,11 @@ def find_neighbour(m: Int16OnlineModel, i: Index) -> None:
 
 @kernel
 def choose(m: Int16OnlineModel) -> Index:
-    """The candidate that costs least: a stored vector, or n for the sample.  precedes() and then the position decide ties.
+    """The candidate with the lowest cost: a stored vector, or n for the sample.  Ties are decided by precedes(), then by position.
 
     A cost that is computed from a lower bound is itself a lower bound.  If the choice depends on such a lower bound,
-    the nearest neighbour of its candidate is searched for.  After SEARCHES searches, only candidates with exact costs
-    are considered.  O(N), and O(N D) for each search.
+    the exact distance from this candidate to its nearest neighbour is computed.  After SEARCHES searches, only
+    candidates with exact costs are considered.  O(N), and O(N D) for each search.
     """
     coarse = survey(m)
     n = m.n[0]
@@ -237,7 +238,7 @@ def choose(m: Int16OnlineModel) -> Index:
 
 @kernel
 def measure_row(m: Int16OnlineModel, r: Index) -> None:
-    """Compute the kernel values between stored vector r and the others.  If r was the nearest neighbour of another
+    """Compute the kernel values between stored vector r and the other vectors.  If r was the nearest neighbour of another
     vector, the distance stored for that vector becomes a lower bound.  O(N D)."""
     for i in range(m.n[0]):
         d = distance(m, m.v[i], m.v[r])
@@ -249,7 +250,7 @@ def measure_row(m: Int16OnlineModel, r: Index) -> None:
 
 @kernel
 def project(m: Int16OnlineModel, r: Index) -> None:
-    """Distribute candidate r's multiplier: alpha_i + k_ir alpha_r, as if the other vectors were orthogonal.  O(N).
+    """Distribute candidate r's multiplier: add k_ir alpha_r to each alpha_i, as if the other vectors were orthogonal.  O(N).
 
     Mitchinson et al. 2003, eq. 16.  With "bounded", k_ir is divided by the sum of all k_ir if this sum is above 1.
     """
@@ -297,7 +298,7 @@ def put_in(m: Int16OnlineModel, r: Index) -> None:
 
 @kernel
 def grow_older(m: Int16OnlineModel) -> None:
-    """Update ages after one more sample was learned."""
+    """Increase the ages of the vectors after a sample was learned."""
     if m.keeps_ages:
         for i in range(m.n[0]):
             if m.age[i] < AGE_MOST:
@@ -310,7 +311,7 @@ def grow_older(m: Int16OnlineModel) -> None:
 @kernel
 def present(m: Int16OnlineModel) -> Int:
     """Compute f(x), and the distances and kernel values for the update that follows.  If there are several outputs,
-    f(x) is in m.f.  O(N D)."""
+    f(x) is in m.f instead.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
     total = word(0)
@@ -406,7 +407,7 @@ def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def evaluate(m: Int16OnlineModel) -> Int:
-    """f(x); if there are several outputs, it is in m.f.  O(N D)."""
+    """f(x); if there are several outputs, f(x) is in m.f instead.  O(N D)."""
     total = word(0)
     if not m.single:
         for o in range(len(m.f)):
@@ -435,7 +436,7 @@ def novelty(
     x: Int16[DIM],
     y: Int[1],
 ) -> Index:
-    """Write to y how new x is to the model: 1 - k(v, x)^2 for the nearest vector v, in units of 1 / 65535.  O(N D).
+    """Write the novelty of x to y: 1 - k(v, x)^2 for the nearest vector v, in units of 1 / 65535.  O(N D).
 
     Returns DONE, or REFUSED_INPUT or REFUSED_STATE with y unchanged.
     """
@@ -453,7 +454,7 @@ def novelty(
 
 @kernel
 def keeps(m: Int16OnlineModel) -> Bool:
-    """Whether learning could have led to this state: unused places are zero.  The declared ranges are checked
+    """Whether learning could have led to this state.  Unused places must be zero.  The declared ranges are checked
     elsewhere."""
     n = m.n[0]
     for i in range(len(m.v)):

@@ -2,7 +2,7 @@
 
 The model and the normalised gradient are those of ``spectrum-nlms`` in ``pykernel.algorithms.spectrum``.  An angle is a Word in
 units of 2^-32 turns: whole turns wrap around.  A table contains the sines of angles up to a quarter turn.  Frequencies
-have 16 bits, weights 32.
+have 16 bits, and weights have 32 bits.
 
 The unit u of an output is a power of two near the mean of |y|.  Steps for frequencies are in units of u.  Weights are in the
 label's unit, so that they do not change when u changes.  Each sample needs one division for each output.
@@ -50,7 +50,7 @@ SINES = Constant(
 """sin(2 pi i / 256), in units of 1 / 65535."""
 FREQUENCY_MOST = 32767
 PACE = 11
-"""The mean of |y| reaches back 2^PACE labels."""
+"""The running mean of |y| has a horizon of 2^PACE labels."""
 COUNTED = 2048
 BEND = 12
 """Slopes are in units of 2^-BEND u."""
@@ -147,13 +147,13 @@ def turn(m: Int16GradientModel, x: Int16[DIM]) -> None:
 
 @kernel
 def sound(m: Int16WavesModel, a: Int) -> Int:
-    """A weight, clipped to its limit: memory may have been overwritten."""
+    """A weight, clipped to its limit, because memory may have been overwritten."""
     return clip(a, -m.weight_most, m.weight_most)
 
 
 @kernel
 def sum_of(m: Int16WavesModel, o: Index) -> Int:
-    """The sum of the waves.  turn() has computed their sines and cosines.  O(N)."""
+    """The sum of the waves, whose sines and cosines turn() has already computed.  O(N)."""
     # modulo 2^32: the sum is defined even if memory was overwritten
     total = word(0)
     for i in range(len(m.c)):
@@ -211,7 +211,7 @@ def rate_of(m: Int16GradientModel, o: Index, unit: Index, x: Int16[DIM]) -> Inde
 
 @kernel
 def descend(m: Int16GradientModel, o: Index, x: Int16[DIM]) -> None:
-    """Learn an error by a normalised step along the gradient.  O(N D)."""
+    """Learn from an error by a normalised step along the gradient.  O(N D)."""
     unit = unit_of(m, o)
     step = part_of(m.error[o], rate_of(m, o, unit, x))
     part = clip(nearest_shift(step, clip(unit + m.eta_shift - STEP, 0, 31)), -STEP_MOST, STEP_MOST)
@@ -246,7 +246,7 @@ def learn(m: Int16GradientModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def keeps(m: Int16WavesModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample, all numbers are zero.  O(N D)."""
+    """Whether learning could have led to this state.  Before the first sample, all values must be zero.  O(N D)."""
     if m.counted[0] == 0:
         for i in range(len(m.frequencies)):
             for j in range(len(m.frequencies[0])):

@@ -65,8 +65,10 @@ TRUSTED = 20
 
 
 class Int16Filter(Struct):
-    """Frequencies have 32 bits here.  A block of P covers the numbers of several waves: for each wave, there is a row
-    for a, one for b, and one for each input."""
+    """The frequencies, which have 32 bits here, and the mean magnitude of the errors.
+
+    A block of P belongs to several waves.  For each wave, the block has a row for a, a row for b, and a row for each input.
+    """
 
     tuned: between(Int[FEATURES, DIM], "-tuned_most", "tuned_most")  # w, in units of 2^-(32 + fine) turns
     left: between(Int[OUTPUTS], 0, "level_most")  # running mean of |y - f(x)|, times level_factor
@@ -82,7 +84,7 @@ class Int16FilterConfig(Config):
     group: Index  # number of waves in a block
     shrinks: Index  # each sample multiplies the weights by 1 - 2^-shrinks
     estimates: bool  # whether the noise is estimated
-    noise: Index  # R, while it is not estimated
+    noise: Index  # R, until it is estimated
     noise_least: Index
     noise_most: Index
     share: Index  # 1 / outputs, times 2^16
@@ -166,7 +168,7 @@ def derive(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
 
 @kernel
 def move(m: Int16FilterModel, a: Int, t: Int, step: Int, shift: Index) -> Int:
-    """A weight after one sample: it shrinks, and then moves by a step."""
+    """A weight after one sample: the weight is first shrunk, and then moved by a step."""
     before = sound(m, a)
     return clip(
         before - nearest_shift(before, m.shrinks) + nearest_shift(t * step, shift), -m.weight_most, m.weight_most
@@ -199,7 +201,7 @@ def advance(m: Int16FilterModel, o: Index, unit: Index, scale: Index) -> None:
 
 @kernel
 def filter_output(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> None:
-    """Learn an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves."""
+    """Learn from an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves."""
     coarse = derive(m, o, unit, x)
     fine = 12 - coarse
     lifted = spread(m)
@@ -250,7 +252,7 @@ def learn(m: Int16FilterModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def keeps(m: Int16FilterModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample, weights and levels are zero.  O(N B)."""
+    """Whether learning could have led to this state.  Before the first sample, weights and levels must be zero.  O(N B)."""
     for o in range(len(m.level)):
         for i in range(len(m.c)):
             if m.counted[0] == 0 and (m.level[o] != 0 or m.a[o, i] != 0 or m.b[o, i] != 0):

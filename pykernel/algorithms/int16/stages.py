@@ -30,14 +30,14 @@ COUNTED = 65536
 GAIN_FIRST = 20
 """The gain is 1 for this number of samples after the start."""
 GAIN_PACE = 8
-"""The gain's means reach back 2^8 samples."""
+"""The gain's running means have a horizon of 2^8 samples."""
 GAIN_SIZE = 16383
 """Errors and values are clipped to this, in the units of the gain's means."""
 GAIN_MOST = GAIN_SIZE * GAIN_SIZE
 
 
 class Int16Stages(Struct):
-    """What the stages have learned.  Numbers are also clipped when they are read, because memory may have been overwritten."""
+    """The learned state of the stages.  Values are also clipped when they are read, because memory may have been overwritten."""
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
     slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # weights of the linear part, in units of 2^-16
@@ -68,7 +68,7 @@ class Int16StageConfig(Config):
     centers: bool  # whether the label's mean is subtracted
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
-    expects: bool  # whether labels judge answers; equal to gains
+    expects: bool  # whether labels judge answers: always equal to gains
     clamps: bool  # whether predictions are kept between low and high
     follows: bool  # whether labels pass through stages: whether centers, leads or gains is true
     holds: bool  # always false: an outlying input is never replaced by a held value
@@ -79,7 +79,7 @@ class Int16StageConfig(Config):
     mean_factor: Index  # the mean is kept in units of 1 / mean_factor
     mean_shift: Index  # mean_factor is 2 to this power
     mean_most: Index
-    mean_pace: Index  # the mean reaches back 2^mean_pace samples
+    mean_pace: Index  # the running mean has a horizon of 2^mean_pace samples
     slope_most: Index
     slope_eta: Index  # learning rate of the linear part, times 2^16 and a power of two
     slope_shift: Index  # 16 minus the exponent of the power of two in slope_eta
@@ -105,7 +105,7 @@ class Int16Staged(Model):
 
 @kernel
 def weighted_sum(w: Int[...], x: Int16[DIM], most: Index) -> Int:
-    """w'x / 2^16, with weights clipped to a limit: memory may have been overwritten.  O(D)."""
+    """w'x / 2^16, with weights clipped to a limit, because memory may have been overwritten.  O(D)."""
     total = 0
     for j in range(len(x)):
         total += times(clip(w[j], -most, most), x[j])
@@ -114,7 +114,7 @@ def weighted_sum(w: Int[...], x: Int16[DIM], most: Index) -> Int:
 
 @kernel
 def move_weights(w: Int[...], x: Int16[DIM], step: Int, most: Index) -> None:
-    """w + step x, clipped to a limit.  O(D)."""
+    """Add step x to w, and clip the weights to a limit.  O(D)."""
     for j in range(len(x)):
         moved = as_signed(word(w[j]) + word(step * x[j]))
         w[j] = clip(moved, -most, most)
@@ -134,7 +134,7 @@ def label_mean(m: Int16Staged, o: Index) -> Int:
 
 @kernel
 def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
-    """What the stages add to the model's answer.  O(D)."""
+    """The part of the prediction that the stages add: the label's mean and the linear part.  O(D)."""
     total = 0
     if m.centers:
         total = total + floor_shift(label_mean(m, o), m.mean_shift)
@@ -163,8 +163,8 @@ def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
 
 @kernel
 def follow_mean(m: Int16Staged, y: Int, o: Index) -> None:
-    """Move the running mean towards the label: by 1/1, 1/2, 1/2, 1/4 ... of their distance, and finally by 2^-mean_pace
-    of it."""
+    """Move the running mean towards the label: by 1, 1/2, 1/2, 1/4 ... of their distance, and finally by 2^-mean_pace of
+    the distance."""
     mean = label_mean(m, o)
     moved = mean + floor_shift(y * m.mean_factor - mean, clip(m.pace[0], 0, 16))
     m.mean[o] = clip(moved, -m.mean_most, m.mean_most)
@@ -202,7 +202,7 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
 
 @kernel
 def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
-    """Write to r what the rule has to learn: the residuals of the labels y."""
+    """Write the residuals of the labels y to r.  The rule learns these residuals."""
     for o in range(len(y)):
         rest = clip(y[o], -m.label_most, m.label_most)
         rest = rest - lead(m, x, o)
@@ -216,7 +216,13 @@ def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> N
 
 @kernel
 def conclude(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
-    """Update the stages by a sample: its labels y, their residuals r, and the rule's answers k."""
+    """Update the stages after a sample with the labels y, the residuals r and the rule's answers k."""
+    if m.count[0] < COUNTED:
+        m.count[0] += 1
+    if m.centers:
+        pace = clip(m.pace[0], 0, 16)
+        if pace < m.mean_pace and floor_shift(m.count[0], pace + 1) > 0:
+            m.pace[0] = pace + 1
     for o in range(len(y)):
         if m.gains and m.verdict[0] <= GIVEN:
             if m.verdict[0] == GIVEN:
@@ -228,10 +234,3 @@ def conclude(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k:
             follow_line(m, x, r[o], o)
         if m.centers:
             follow_mean(m, clip(y[o], -m.label_most, m.label_most), o)
-        if o == 0:
-            if m.count[0] < COUNTED:
-                m.count[0] += 1
-            if m.centers:
-                pace = clip(m.pace[0], 0, 16)
-                if pace < m.mean_pace and floor_shift(m.count[0], pace + 1) > 0:
-                    m.pace[0] = pace + 1

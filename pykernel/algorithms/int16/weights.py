@@ -58,7 +58,7 @@ def advance(m: Int16WeightsModel, o: Index, scale: Index) -> None:
 
 @kernel
 def learn_weights(m: Int16WeightsModel, unit: Index) -> None:
-    """Learn the errors m.error from the features m.wide, which are in units of 2^-unit.  O(N) for each output.
+    """Update the weights by the errors m.error.  The features m.wide are in units of 2^-unit.  O(N) for each output.
     [filters] Plus O(N^2) once."""
     errs = False
     for o in range(len(m.y)):
@@ -85,5 +85,5 @@ def learn_weights(m: Int16WeightsModel, unit: Index) -> None:
 
 @kernel
 def keeps(m: Int16WeightsModel) -> Bool:
-    """Whether learning could have led to this state.  O(1), with least squares O(N^2)."""
+    """Whether learning could have led to this state.  O(1), or O(N^2) with least squares."""
     return not m.filters or keeps_covariance(m, m.covariance[0, 0] != 0)

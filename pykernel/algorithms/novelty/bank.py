@@ -1,11 +1,11 @@
 """A bank of Gaussians, one for each regime of a machine.  The Gaussians are created and merged as rows arrive.
 
-Each Gaussian has a mean and a covariance R'R, stored as the upper triangular root R.  Updates change roots by
+Each Gaussian has a mean and a covariance R'R, stored as the upper triangular root R.  The roots are updated by
 rotations, so every covariance stays positive definite.  Each row is learned by the Gaussian that explains it best.
-Rows that no Gaussian explains are learned by a candidate, which becomes a regime when it has enough rows (P. M. Engel,
-M. R. Heinen, Incremental learning of multivariate Gaussian mixture models, 2010).  If the bank is full, it merges the
-two regimes whose merge loses the least likelihood (A. R. Runnalls, Kullback-Leibler approach to Gaussian mixture
-reduction, 2007).
+Rows that no Gaussian explains are learned by a candidate Gaussian, which becomes a regime when it has learned enough
+rows (P. M. Engel, M. R. Heinen, Incremental learning of multivariate Gaussian mixture models, 2010).  If the bank is
+full, the two regimes whose merger reduces the likelihood least are merged first (A. R. Runnalls, Kullback-Leibler
+approach to Gaussian mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
@@ -28,32 +28,32 @@ from pykernel.dialect import (
 )
 
 LEAST_OWN = Constant(0.03)
-"""Lower limit of the part of a sensor's standard deviation that earlier sensors do not explain."""
+"""Smallest residual standard deviation of a sensor, given the earlier sensors, relative to the sensor's standard deviation."""
 GRAIN = Constant(2.0**-20)
 """Smallest standard deviation of a sensor, relative to its mean: a smaller value is treated as rounding error."""
 DEVIATION_LEAST = Constant(2.0**-62)
 STEP = Constant(0.28867513459481288)
-"""Smallest standard deviation of a sensor, relative to its smallest step: 1 / sqrt(12), the standard deviation of rounding to an integer."""
+"""Smallest standard deviation of a sensor, relative to its smallest step: 1 / sqrt(12), as for a uniform rounding error."""
 FIRST = Constant(2.0**-10)
 """Standard deviation of a sensor after the first row, relative to its value."""
 CANDIDATE = Constant(0.3)
 """Standard deviations of a candidate after its first row, relative to those of the nearest regime."""
 BARRED_REACH = Constant(4.0)
-"""A rejected regime explains rows whose squared distance is at most this multiple of ``outlying``.  The multiple is large because a
-rejected regime learns nothing more, so that its shape stays inaccurate."""
+"""A rejected regime explains rows whose squared distance is at most this multiple of ``outlying``.  The multiple is
+large because the shape of a rejected regime stays inaccurate: the regime learns nothing more."""
 FAR = 40
-"""If a product is above 2^FAR or below 2^-FAR, its power of two is moved to a counter."""
+"""If a product is above 2^FAR or below 2^-FAR, its exponent is moved to a counter, so that the product stays within the range of a real."""
 GIVEN_UP = 3
-"""A candidate is dropped when the known regimes have had more rows since its start than this multiple of its own rows."""
+"""A candidate is dropped when the known regimes have learned more than this many rows for each row of the candidate."""
 KEPT = Constant(1 - 1 / 5000)
-"""Each row multiplies the weights by this factor."""
+"""The weights are multiplied by this factor at each row."""
 WEIGHT_LEAST = Constant(2.0**-10)
-"""Weights do not fade below this value."""
+"""A weight decays only while it is above this value."""
 
 
 @kernel
 def log_volume(r: Real[...], first: Index, n: Index) -> Real:
-    """log2 of the product of a triangle's diagonal.  first: the row at which the product begins.  O(n)."""
+    """log2 of the product of a triangular matrix's diagonal elements.  first: the row of the first factor.  O(n)."""
     whole = 0
     product = real(1)
     row = upper_row_of(first, n)
@@ -69,7 +69,7 @@ def log_volume(r: Real[...], first: Index, n: Index) -> Real:
 
 @kernel
 def deviations(m: GmmModel, k: Index, x: Real[DIM], z: Real[...]) -> None:
-    """Write the whitened deviation of x from a Gaussian's mean to z.  O(D^2 / 2)."""
+    """Write to z the whitened deviation of x from the mean of Gaussian k.  O(D^2 / 2)."""
     for j in range(len(x)):
         z[j] = x[j] - m.means[k, j]
     whiten(m.roots[k], z, 0, len(x), WHITE_MOST)
@@ -77,19 +77,19 @@ def deviations(m: GmmModel, k: Index, x: Real[DIM], z: Real[...]) -> None:
 
 @kernel
 def lengthened(m: GmmModel, square: Real) -> Real:
-    """(nu + D) log2(1 + d^2 / nu): twice the surprise of a t-distribution, up to constants."""
+    """(nu + D) log2(1 + square / nu): twice the surprise, in bits, under a t-distribution, without its constant terms."""
     return (m.tail_of_rows + real(len(m.own))) * log2_one_plus(square * (real(1) / m.tail_of_rows))
 
 
 @kernel
 def is_strange(m: GmmModel) -> Bool:
-    """Whether the row is too far even from the nearest Gaussian, and this Gaussian has enough rows to judge the row."""
+    """Whether the row is too far from the nearest Gaussian.  False if this Gaussian has too few rows to judge the row."""
     return m.distance[0] > m.outlying and m.counts[m.nearest[0]] > m.fresh
 
 
 @kernel
 def look_around(m: GmmModel, x: Real[DIM]) -> None:
-    """Find the Gaussian that explains a row best, and how well.  O(K D^2 / 2)."""
+    """Find the regime that explains a row best, and its surprise.  Find whether a rejected regime explains the row.  O(K D^2 / 2)."""
     total = real(0)
     for k in range(m.known[0]):
         total += m.weights[k]
@@ -119,7 +119,8 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
-    """Keep every standard deviation in a triangle above that of rounding errors and of the sensor's converter.  O(n)."""
+    """Raise each diagonal element of a root to at least the standard deviation of rounding errors and of the sensor's
+    quantisation.  O(n)."""
     row = 0
     for i in range(n):
         j = i if i < len(middle) else i - len(middle)
@@ -143,7 +144,7 @@ def begin_root(m: GmmModel, r: Real[...], x: Real[DIM], n: Index) -> None:
 
 @kernel
 def learn_root(m: GmmModel, r: Real[...], z: Real[...], middle: Real[DIM], rate: Real, n: Index) -> None:
-    """Let a triangle learn deviations z, which are overwritten.  O(n^2)."""
+    """Update a root with the deviations z.  Overwrites z.  O(n^2)."""
     blend(r, z, m.norms, sqrt(real(1) - rate), LEAST_OWN, n)
     keep_wide(m, r, middle, n)
 
@@ -218,7 +219,7 @@ def part_of_both(m: GmmModel, i: Index, j: Index) -> Real:
 
 @kernel
 def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
-    """Write to m.merged the root of the Gaussian with the joint moments of two Gaussians.  O(D^3 / 3)."""
+    """Merge two Gaussians into one with the mean and the covariance of their mixture, and write its root to m.merged.  O(D^3 / 3)."""
     part = part_of_both(m, i, j)
     rest = real(1) - part
     here = sqrt(part)
@@ -240,7 +241,7 @@ def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
 
 @kernel
 def loss_of_merging(m: GmmModel, i: Index, j: Index) -> Real:
-    """Loss of log-likelihood over all rows if two Gaussians become one.  O(D^3 / 3)."""
+    """Loss of log-likelihood over all rows if two Gaussians are merged.  O(D^3 / 3)."""
     merge_roots(m, i, j)
     both = log_volume(m.merged, 0, len(m.own))
     return heavy(m, i) * (both - volume(m, i)) + heavy(m, j) * (both - volume(m, j))
@@ -318,7 +319,7 @@ def compare_some(m: GmmModel) -> None:
 
 @kernel
 def compares_early(m: GmmModel) -> Bool:
-    """Whether all pairs are compared before the row that makes the candidate a regime, so that this row costs less."""
+    """Whether all pairs have been compared before the row with which the candidate becomes a regime.  That row then costs less."""
     rows = m.patience if m.patience < m.relearn_soon else m.relearn_soon
     return m.pairs_a_row * (rows - 2) >= floor_shift(len(m.weights) * (len(m.weights) - 1), 1)
 
@@ -333,7 +334,7 @@ def drop_candidate(m: GmmModel) -> None:
 
 @kernel
 def renew(m: GmmModel, x: Real[DIM]) -> None:
-    """Let the nearest Gaussian learn a row, and count the row against the candidate.  O(D^2)."""
+    """Let the nearest Gaussian learn a row.  Drop the candidate if it has learned too few of the rows since it began.  O(D^2)."""
     k = m.nearest[0]
     m.weights[k] += real(1)
     absorb(m, k, x)
@@ -346,7 +347,7 @@ def renew(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def fade(m: GmmModel) -> None:
-    """Let the weights fade, except those of rejected regimes."""
+    """Let the weights decay, except those of rejected regimes."""
     for k in range(m.known[0]):
         if m.rejected[k] == 0 and m.weights[k] > WEIGHT_LEAST:
             m.weights[k] = KEPT * m.weights[k]
@@ -364,13 +365,13 @@ def normal_regimes(m: GmmModel) -> Index:
 
 @kernel
 def has_room(m: GmmModel) -> Bool:
-    """Whether a further regime can be admitted: there is a place, or there are two regimes to merge."""
+    """Whether a further regime can be admitted: the bank has a free place, or two regimes that can be merged."""
     return m.known[0] < len(m.weights) or normal_regimes(m) > 1
 
 
 @kernel
 def lend_shape(m: GmmModel) -> None:
-    """Give a candidate of few rows the shape of the regime that explains it best.  O(K D^2 / 2)."""
+    """If the candidate has few rows, give it the covariance of the regime that explains its mean best.  O(K D^2 / 2)."""
     last = len(m.weights)
     if m.counts[last] <= m.fresh:
         look_around(m, m.means[last])
@@ -405,7 +406,7 @@ def admit(m: GmmModel, rejected: Index, least: Real) -> None:
 
 @kernel
 def drop_newest(m: GmmModel) -> None:
-    """Forget the newest regime; the last regime of the bank takes its place.  O(D^2)."""
+    """Remove the newest regime, and move the last regime of the bank to its place.  O(D^2)."""
     k = m.newest[0] - 1
     m.known[0] = m.known[0] - 1
     last = m.known[0]

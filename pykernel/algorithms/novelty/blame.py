@@ -1,11 +1,11 @@
-"""Which sensor explains an alarm, and what is wrong with this sensor.
+"""Find the sensor that explains an alarm, and the kind of fault.
 
-A sensor's part of a row's squared distance z'z is the reduction of the distance if the sensor had the value that the
-other sensors predict.  This is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse covariance (C. F.
-Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  The sensor's share of the alarm is the corresponding
-reduction of the row's surprise.  Both the course and the bank give such a reduction, and the larger one is used.  A row
-that the sensor explains only in part adds little to the share.  The kind of fault follows from the sensor's steps and
-the alarm's first row.
+A sensor's part of a row's squared distance z'z is the amount by which the distance would decrease if the sensor had the
+value that the other sensors predict.  This amount is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse
+covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  A sensor's share in the alarm follows
+from the corresponding decrease of the row's surprise, as a fraction of the sum over all sensors.  The decrease is
+computed for the course and for the bank, and the larger one is used.  A row that a sensor explains only in part adds
+little to its share.  The kind of fault follows from the sensor's steps and the alarm's first row.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
@@ -21,21 +21,21 @@ SOME = Constant(2.0**-40)
 LATEST = Constant(0.05)
 """Shares are means over about the latest 20 rows of the alarm."""
 REPEATED = Constant(0.25)
-"""This part of the surprise of repeats is attributed to the repeating sensor."""
+"""This fraction of the surprise of repeats is attributed to the sensor that repeats its value."""
 ROUGH = Constant(25.0)
 """Noise: the mean square of the sensor's steps is above 25 times the usual mean square."""
 LEAP = Constant(6.0)
 """Jump: in the alarm's first row, the sensor differs by more than this many standard deviations from the value that the
 previous row and the other sensors predict."""
 HALF = Constant(0.5)
-"""Jump: in the alarm's first row the sensor also moves, and alone explains more than this part of the innovation.  In a
-new regime, other sensors move, too."""
+"""Jump: in the alarm's first row the sensor's value also changes, and the sensor alone explains more than this fraction
+of the innovation.  In a new regime, the values of other sensors change, too."""
 MOVED = Constant(0.1)
-"""Stuck: more than half of the sensor's steps are below this part of its usual step."""
+"""Stuck: more than half of the sensor's steps are below this fraction of its usual step."""
 SHARED = Constant(1.6)
 """More than one sensor: without the culprit's part, the squared distance is still above this number times the number of sensors."""
 MOSTLY = Constant(0.7)
-"""One sensor with several inputs: the shares of its inputs in the alarm add up to more than this."""
+"""One sensor with several inputs: the shares of these inputs in the alarm add up to more than this value."""
 FAR_OFF = Constant(16.0)
 """If the squared distance without the culprit's part is above this number times the number of sensors, other sensors jumped, too:
 the fault is not a jump."""
@@ -43,8 +43,8 @@ the fault is not a jump."""
 
 @kernel
 def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: Index, n: Index) -> None:
-    """Write to parts the amount by which each sensor alone would reduce z'z.  The deviations z were whitened by a triangle
-    of n rows.  The sensors' rows begin at row ``first``.  O(D^3 / 6)."""
+    """Write each sensor's part of z'z to parts.  z: deviations that were whitened with the root r, which has n rows.
+    first: the first of the rows that belong to the sensors.  O(D^3 / 6)."""
     for j in range(first, n):
         zero(m.partner, n)
         m.partner[j] = real(1)
@@ -66,7 +66,7 @@ def left_of(square: Real, part: Real) -> Real:
 
 @kernel
 def begin_story(m: GmmModel) -> None:
-    """Reset what is known about the culprit."""
+    """Reset the statistics of the culprit."""
     m.told[0] = 0
     m.calm[0] = real(0)
     m.rough[0] = real(0)
@@ -104,7 +104,7 @@ def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
 
 @kernel
 def accuse(m: GmmModel, x: Real[DIM]) -> None:
-    """Find the sensors that explain a row in alarm.  O(D^3 / 3)."""
+    """Update each sensor's share in the alarm, and find the culprit, which is the sensor with the largest share.  O(D^3 / 3)."""
     n = len(m.own)
     explain(m, m.joint, m.pair, m.turned, n, len(m.pair))
     explain(m, m.roots[m.nearest[0]], m.own, m.parts, 0, n)
@@ -119,7 +119,7 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
             m.leaps[j] = bounded(m.turned[j], WHITE_MOST) if leap else real(0)
         by_course = m.turned[j] / (m.tail_of_rows + left_of(m.innovation[0], m.turned[j]))
         by_bank = m.parts[j] / (m.tail_of_rows + left_of(m.distance[0], m.parts[j]))
-        # the bank has already learned what has just become normal, but the course has not
+        # the bank has already learned the regime that has just become normal, but the course has not
         if m.settling[0] > 0 or by_course < by_bank:
             by_course = by_bank
         part = log2_one_plus(by_course)
@@ -183,7 +183,7 @@ def kind_of(m: GmmModel) -> Index:
 
 @kernel
 def forget_blame(m: GmmModel) -> None:
-    """Forget what explained the latest alarm."""
+    """Reset the shares and the statistics of the latest alarm."""
     zero(m.shares, len(m.shares))
     zero(m.leaps, len(m.leaps))
     m.culprit[0] = 0

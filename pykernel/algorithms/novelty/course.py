@@ -1,8 +1,8 @@
-"""How a row follows from the previous row, and which sensors repeat their values.
+"""Predict each row from the previous row, and find sensors that repeat their values.
 
-A vector autoregression of order 1, stored as the root of the joint covariance of two rows, predicts a row from the
-previous row.  The prediction error is the *innovation*.  A change between known regimes is not surprising, because the
-surprise by the course cannot exceed the surprise by the bank.
+A vector autoregression of order 1, stored as the root of the joint covariance of two consecutive rows, predicts a row
+from the previous row.  The prediction error is the *innovation*.  The surprise by the course is limited to the surprise
+by the bank, so a change between known regimes is not surprising.
 """
 
 from pykernel.algorithms.elementary import log2_of
@@ -13,7 +13,7 @@ from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, Constant, Real, absolute, kernel, real, sqrt
 
 RARE = Constant(0.1)
-"""Repeats can be surprising only for sensors that usually repeat their values in less than this part of the rows."""
+"""Repeats can be surprising only for sensors that usually repeat their values in less than this fraction of the rows."""
 TOO_FAR = Constant(9.0)
 """An innovation whose square is more than this many times the usual square is learned with less weight."""
 NATURAL = Constant(0.69314718055994530942)
@@ -23,7 +23,7 @@ HALF_ROW = Constant(0.5)
 
 @kernel
 def innovate(m: GmmModel, x: Real[DIM]) -> None:
-    """Write the previous row and this row, whitened, to m.pair, and the square of the innovation to m.innovation.  O(2 D^2)."""
+    """Whiten the previous row and this row together, write both to m.pair, and write the squared innovation to m.innovation.  O(2 D^2)."""
     n = len(x)
     for j in range(n):
         m.pair[j] = m.before[j] - m.middle[j]
@@ -37,14 +37,14 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
-    """Write the surprise by the course to m.surprise[0]: the surprise of the innovation, or the surprise by the bank if that is smaller."""
+    """Write the surprise by the course to m.surprise[0]: the smaller of the surprise of the innovation and the surprise by the bank."""
     own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair))
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
 
 @kernel
 def learn_course(m: GmmModel, x: Real[DIM]) -> None:
-    """Learn how the row followed from the previous row.  O(4 D^2)."""
+    """Update the prediction of a row from the previous row.  O(4 D^2)."""
     n = len(x)
     if m.followed[0] < m.horizon:
         m.followed[0] += 1
@@ -76,7 +76,7 @@ def start_course(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
-    """The surprise, in nats, of the most surprising run of one value; sets m.repeater to the sensor with this run.  O(D)."""
+    """Surprise, in nats, of the most surprising run of equal values.  Sets m.repeater to the sensor with this run.  O(D)."""
     most = real(0)
     m.repeater[0] = 0
     count = real(m.followed[0])
@@ -94,8 +94,8 @@ def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
 
 @kernel
 def pass_on(m: GmmModel, x: Real[DIM], rate: Real) -> None:
-    """Store the row as the previous row, and count how long each sensor has had its value.  Unless rate is 0, also learn how often each
-    sensor repeats its value, and its smallest step.  O(D)."""
+    """Store the row as the previous row, and count for how many rows each sensor has kept its value.  If rate is above
+    0, also update how often each sensor repeats its value, and the sensor's smallest step.  O(D)."""
     for j in range(len(x)):
         step = absolute(x[j] - m.before[j])
         same = real(0)

@@ -2,8 +2,8 @@
 
 A row can be surprising in three ways: it does not follow from the previous row (``course``), no regime has such rows
 (``bank``), or a sensor repeats its value.  The surprises by course and bank are measured in units of their usual
-spreads.  The level follows the largest surprise, and is compared with a threshold that keeps the wanted alarm rate
-(``threshold``).  During an alarm, only the candidate for a new regime learns.  A change that lasts becomes normal.
+spreads.  The level is the largest surprise, smoothed over rows.  There is an alarm if the level is above a threshold, which is adapted to
+the wanted alarm rate (``threshold``).  During an alarm, only the candidate for a new regime learns.  A state that lasts becomes normal.
 """
 
 from pykernel.algorithms import frame
@@ -74,14 +74,15 @@ REPEATS_SHARE = Constant(0.5)
 LEAST_WEIGHT = Constant(2.0**-12)
 LEAST_WIDTH = Constant(2.0**-64)
 LOSS_MOST = Constant(2.0**51)
-"""Bounds of a valid state, wider than the bounds that learning keeps."""
+"""Bounds of a valid state.  A state that is learned stays within narrower bounds."""
 LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20
 """Number of rows after which the usual surprises are known."""
 USUALLY = 100
 """After this many rows, a surprise is clipped to SPREADS_MOST spreads above the usual surprise before the usual surprise is updated."""
 SPREADS_MOST = Constant(4.0)
-"""This limit keeps faults from becoming usual.  One in 30,000 normally distributed surprises is above it."""
+"""The excess of a surprise over the usual surprise is clipped to this many spreads, so that faults do not become usual.
+One in 30,000 normally distributed surprises is above this limit."""
 AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
 AGAIN_TAUGHT = 300
@@ -114,7 +115,8 @@ def novelty(
     x: Real[DIM],
     score: Real[1],
 ) -> Index:
-    """Write to score how surprising x would be as the next row, from -64 to 64: about 0 for usual rows.  O(K D^2).
+    """Write one number to score: how surprising x would be as the next row, from -64 to 64.  Usual rows have a score of
+    about 0.  O(K D^2).
 
     Returns DONE, or REFUSED_INPUT with score unchanged.
     """
@@ -140,7 +142,8 @@ def intact(m: GmmModel) -> Bool:
 
 @kernel
 def alarm(m: GmmModel, state: Real[3]) -> Index:
-    """Write to state the level, its threshold, and the number of rows since the alarm began, which is 0 if the latest row is not in alarm.
+    """Write three numbers to state: the level, its threshold, and the number of rows since the alarm began, which is 0 if the latest row is
+    not in alarm.
 
     Returns DONE, or REFUSED_STATE with state unchanged.
     """
@@ -154,9 +157,10 @@ def alarm(m: GmmModel, state: Real[3]) -> Index:
 
 @kernel
 def blame(m: GmmModel, parts: Real[DIM]) -> Index:
-    """Write to parts each sensor's share in the present alarm, or in the last alarm.
+    """Write each sensor's share in the present alarm to parts.  If there is no alarm now, the shares are those of the
+    last alarm.
 
-    Returns the alarm's kind, from UNKNOWN to REGIME; DONE if there is no alarm now; or REFUSED_STATE with parts unchanged.
+    Returns the alarm's kind (UNKNOWN to REGIME), DONE if there is no alarm now, or REFUSED_STATE with parts unchanged.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -168,7 +172,8 @@ def blame(m: GmmModel, parts: Real[DIM]) -> Index:
 
 @kernel
 def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
-    """Write to shares the fraction of the latest rows that belong to each known regime; -1 for a rejected regime, 0 for an unused place.
+    """Write one number to shares for each place of the bank: the fraction of the latest rows that belong to the regime in this place, -1 if
+    the regime is rejected, or 0 if the place is unused.
 
     Returns DONE, or REFUSED_STATE with shares unchanged.
     """
@@ -190,7 +195,7 @@ def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
 
 @kernel
 def quicken(m: GmmModel) -> None:
-    """End the alarm and learn faster for a while, because the machine runs differently from here on."""
+    """End the alarm and learn faster for a while, because the machine is now in a new state."""
     if m.followed[0] > AGAIN_FOLLOWED:
         m.followed[0] = AGAIN_FOLLOWED
     if m.surprised[0] > AGAIN_JUDGED:
@@ -246,7 +251,7 @@ def notice(m: GmmModel, x: Real[DIM], warm: Bool) -> Bool:
     m.missed[0] = 0
     raise_level(m, score, m.surprised[0] < JUDGED)
     alarmed = m.forbidden[0] != 0
-    # a regime with few rows cannot judge yet
+    # a regime with few rows cannot judge rows yet
     if not warm and m.level[0] > threshold_of(m) and m.counts[m.nearest[0]] > m.fresh:
         alarmed = True
     follow_episode(m, alarmed)
@@ -309,7 +314,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
             enough = m.relearn_soon if shared(m) and (not armed or m.settling[0] > 0) else m.relearn_after
         # when an alarm has just begun, most of the candidate's rows are older and come from false alarms
         begun = m.episode[0] > 0 and m.episode[0] < m.relearn_soon
-        # if a candidate cannot count this many rows, the rows of the alarm are counted instead
+        # the count of a candidate ends at the horizon: if more rows are needed, the rows of the alarm are counted instead
         gathered = m.episode[0] if enough > m.horizon else m.counts[len(m.weights)]
         if status == GmmStatus.STRANGE and not begun and gathered >= enough and has_room(m):
             if not compares_early(m):
@@ -328,7 +333,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         if not strange:
             learn_course(m, x)
         rate = real(1) / real(m.followed[0])
-        # the usual surprises do not learn from strange rows: otherwise, many new regimes would make the monitor insensitive
+        # strange rows do not change the usual surprises: otherwise, many new regimes would make the monitor insensitive
         if m.watched[0] > m.loud_first and (lasting or not strange):
             learn_usual(m)
     pass_on(m, x, rate)
@@ -350,7 +355,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
 
 @kernel
 def settle(m: GmmModel, rejected: Index) -> Index:
-    """Make the candidate a regime at once, a normal or a rejected one.  O(K^2 D^3)."""
+    """Make the candidate a normal or a rejected regime at once.  O(K^2 D^3)."""
     if not intact(m):
         return Status.REFUSED_STATE
     if m.counts[len(m.weights)] == 0:
@@ -376,26 +381,27 @@ def acknowledge(m: GmmModel) -> Index:
     """Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there is no
     candidate, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2 D^3).
 
-    Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected, or REFUSED_STATE.
+    Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that the bank is full and has no two regimes to merge.
     """
     return settle(m, 0)
 
 
 @kernel
 def reject(m: GmmModel) -> Index:
-    """Never accept the alarm as normal: rows like those of the alarm are always in alarm, and are not learned.  O(K^2 D^3).
+    """Make the alarm's rows a rejected regime: similar rows are then always in alarm, and are not learned.  O(K^2 D^3).
 
-    Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected already, or REFUSED_STATE.
+    Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that the bank is full and has no two regimes to
+    merge.
     """
     return settle(m, 1)
 
 
 @kernel
 def unlearn(m: GmmModel) -> Index:
-    """Remove the newest regime, if it was added after the warm-up: by learning in an alarm, by acknowledge or by reject.
-    If two regimes were merged to make room for it, they stay merged.  O(D^2).
+    """Remove the newest regime, if it was added after the warm-up, whether by learning, by acknowledge or by reject.
+    Regimes that were merged to make room for the newest regime stay merged.  O(D^2).
 
-    Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE.
+    Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that no normal regime would be left.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -448,7 +454,7 @@ def blank(m: GmmModel) -> Bool:
 
 @kernel
 def wide(r: Real[...], n: Index) -> Bool:
-    """Whether a triangle's diagonal is large enough to divide by.  O(n)."""
+    """Whether a root's diagonal elements are large enough to divide by.  O(n)."""
     row = 0
     for i in range(n):
         if not (r[row] > LEAST_WIDTH):

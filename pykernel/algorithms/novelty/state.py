@@ -1,5 +1,4 @@
-"""The state of a monitor: a bank of Gaussians, how rows follow each other, which sensors repeat their values, and what
-explains an alarm."""
+"""The state of a monitor: the bank of Gaussians, the course of the rows, and the explanation of an alarm."""
 
 from enum import IntEnum
 
@@ -11,18 +10,18 @@ from pykernel.dialect import DIM, Config, Index, Real, Struct, Uint8, Uint16, be
 LONGEST = 65535
 """Repeats are counted up to this number."""
 WEIGHT_MOST = 5000
-"""The weights of the bank sum up to at most this many rows."""
+"""The sum of the bank's weights is at most this number of rows."""
 
 
 class GmmStatus(IntEnum):
     """Status codes that only monitors return.  DONE: the row was learned."""
 
     BORN = 1  # the row was learned, and the bank has a new regime.  This ends a lasting alarm
-    STRANGE = 2  # the row was learned, but not as one of a known regime
+    STRANGE = 2  # the row was learned by the candidate for a new regime, not by a known regime
     WARMING = 3  # the row was learned.  There are no alarms yet
     NOVEL = 4  # alarm: the level is above its threshold
     HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row
-    UNKNOWN = 8  # the fault is not one of the other kinds, or has too few rows to decide
+    UNKNOWN = 8  # the fault is not one of the other kinds, or there are too few rows to decide its kind
     JUMP = 9  # a sensor's offset or gain has changed suddenly
     DRIFT = 10  # a sensor changes slowly
     STUCK = 11  # a sensor repeats its value
@@ -31,15 +30,15 @@ class GmmStatus(IntEnum):
     UNARMED = 14  # the row was learned.  Alarms are raised, but unknown states that repeat still become normal
     NOTHING_NEW = -10  # there is no regime that could be acknowledged, rejected or unlearned; nothing changed
     NO_ROOM = -11  # no normal regime would be left, or there are no two regimes to merge; nothing changed
-    ABSENT = -12  # alarm: all samples of more than five rows in succession were refused; the model did not change
+    ABSENT = -12  # alarm: more than five consecutive samples were refused; the model did not change
 
 
 class Bank(Struct):
-    """Gaussians of the regimes.  The last place is the candidate: rows that may become a regime."""
+    """Gaussians of the regimes.  The last place is for the candidate, which may become a regime."""
 
     # if the bank is full, the pair of regimes to merge is searched for while the candidate gathers rows
-    merge_loss: Real  # loss of merging the best pair so far
-    weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # number of rows of each regime, where earlier rows fade
+    merge_loss: Real  # loss of log-likelihood if the best pair so far is merged
+    weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # number of rows of each regime; earlier rows count less
     means: between(Real[COMPONENTS + 1, DIM], "-input_max_abs", "input_max_abs")
     # R of each Gaussian, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
@@ -56,7 +55,7 @@ class Bank(Struct):
 
 
 class Course(Struct):
-    """How a row follows from the previous row, which sensors repeat their values, and which surprises are usual."""
+    """Statistics of consecutive rows, of repeated values, and of surprises."""
 
     usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
     spread: between(Real[2], 0, 2.0**51)  # twice the mean squared excess over the usual surprise
@@ -65,17 +64,17 @@ class Course(Struct):
     before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the previous row
     # smallest change of each sensor from one row to the next: the step of the sensor's converter, or nearly zero
     least_step: between(Real[DIM], 0, "root_most")
-    repeats: between(Real[DIM], 0, 1)  # part of the rows in which a sensor repeats its value
+    repeats: between(Real[DIM], 0, 1)  # fraction of the rows in which a sensor repeats its value
     # root of the joint covariance of a row and the previous row
     joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
     run: Uint16[DIM]  # number of consecutive latest rows in which each sensor has repeated its value
-    surprised: between(Uint16, 0, "horizon")  # number of rows in usual and spread, at most the horizon
-    settling: between(Uint16, 0, "settles_for")  # number of coming rows in which alarms do not stop learning
+    surprised: between(Uint16, 0, "horizon")  # number of rows learned in usual and spread, at most the horizon
+    settling: between(Uint16, 0, "settles_for")  # number of coming rows that are learned even in an alarm
     watched: between(Index, 0, "watched_most")  # number of rows; counting stops at a limit
 
 
 class Blame(Struct):
-    """What explains the present alarm, or the last alarm."""
+    """The explanation of the present alarm or, if there is none, of the last alarm."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
     # squared innovation that each sensor explains in the alarm's first row, if the sensor moved and explains more than half; else 0
@@ -83,14 +82,14 @@ class Blame(Struct):
     abrupt: between(Uint8, 0, 1)  # 1: the course alone would have raised the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
-    calm: between(Real, 0, 1.0625)  # part of the rows with this culprit in which the culprit hardly moved
+    calm: between(Real, 0, 1.0625)  # fraction of the rows with this culprit in which the culprit's value hardly changed
     # mean square of the culprit's steps after the alarm's first row, relative to the usual mean square
     rough: between(Real, 0, 2.0**41)
     others: between(Real, 0, 2.0**41)  # mean of the squared distance without the culprit's part
 
 
 class Sight(Struct):
-    """Intermediate results about a row.  Every call recomputes them; they may be zero at first."""
+    """Intermediate results about a row, which every call computes again."""
 
     nearest: Index  # the regime that explains the row best
     forbidden: Index  # 1: a rejected regime explains the row, and no normal regime explains it better
@@ -110,7 +109,7 @@ class Sight(Struct):
 
 
 class Presence(Struct):
-    """Whether rows arrive.  The model does not depend on this count."""
+    """Whether valid rows arrive.  The model does not depend on the count of refused samples."""
 
     missed: between(Index, 0, "absent_after")  # number of consecutive latest samples that were refused
 
@@ -123,17 +122,17 @@ class GmmConfig(Config):
     horizon: Index  # number of latest rows that means and roots describe
     warmup: Index  # number of first rows without alarms
     relearn_after: Index  # number of rows after which a new regime, or a lasting alarm, becomes normal
-    relearn_soon: Index  # as relearn_after, but for changes of several sensors at once
+    relearn_soon: Index  # number of rows after which a change of several sensors at once becomes normal
     patience: Index  # number of rows that make a new regime in the warm-up
     unmet_most: Index  # rows of known regimes since the candidate began are counted up to this number
     watched_most: Index  # rows are counted up to this number
-    root_most: Real  # limit above every element of the roots
-    outlying: Real  # squared distance above which a row is strange to a Gaussian
+    root_most: Real  # largest magnitude of the roots' elements
+    outlying: Real  # squared distance above which a Gaussian does not explain a row
     pairs_a_row: Index  # number of pairs that are compared at each row of the candidate
     fresh: Index  # number of rows after which a Gaussian can judge a row
     tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
-    loud_first: Index  # number of first rows from which the usual surprises are not learned
-    settles_for: Index  # number of rows after a new regime in which alarms do not stop learning
+    loud_first: Index  # number of rows at the beginning that do not change the usual surprises
+    settles_for: Index  # number of rows after a new regime that are learned even in an alarm
     absent_after: Index  # number of consecutive refused samples that raises an alarm
 
 

@@ -1,24 +1,23 @@
-"""The alarm threshold for the level of novelty.  It keeps the part of the rows in alarm at a wanted rate.
+"""The alarm threshold for the level of novelty.  The threshold adapts to keep the fraction of rows in alarm at the wanted rate.
 
-The threshold is q + e (c + s).  q is the level that the part p of the rows exceeds, found by stochastic approximation
-of the quantile (H. Robbins, S. Monro, 1951).  e is the mean excess of these rows over q.  In a generalised Pareto
-distribution with this mean (J. Pickands, 1975), the part ``alarm_rate`` of the rows exceeds q + c e.  s corrects this
-threshold: each row in alarm raises s, every other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference
-under distribution shift, 2021).  So ``alarm_rate`` is the false-alarm rate: the part of the rows without faults that is
-in alarm.
+The threshold is q + e (c + s).  q is the level that a fraction p of the rows exceeds; it is estimated by stochastic approximation of the
+quantile (H. Robbins, S. Monro, 1951).  e is the mean excess of these rows over q.  In a generalised Pareto distribution with this mean (J.
+Pickands, 1975), the fraction ``alarm_rate`` of the rows exceeds q + c e.  s corrects this threshold: s is raised at each row in alarm, and
+lowered at every other row (I. Gibbs, E. Candes, Adaptive conformal inference under distribution shift, 2021).  So ``alarm_rate`` is the
+false-alarm rate: the fraction of the fault-free rows that are in alarm.
 
 An *episode* is an alarm, including gaps of a few quiet rows.  The threshold learns only from the first rows of an
 episode: a lasting fault must not become usual.  An episode is one event, so only its first row changes e at the usual
 rate; the other rows change e at the low rate of a monitor that has run for ``threshold_horizon`` rows.  Otherwise a
-fault could raise the threshold of a young monitor above the level of the fault itself.  When a long alarm has become
-normal, the monitor ends the episode.
+fault could raise the threshold of a young monitor above the level of the fault itself.  When the state in a long alarm has become normal,
+the monitor ends the episode.
 
-A monitor that *arms* treats alarms beyond the promised rate as faults once it is commissioned, so that repeated faults
-do not raise the threshold.  From then on, the threshold learns only from a limited number of rows in alarm, which a
-budget of tokens counts; e follows the median of the excess instead of its mean; and e and s are bounded.
+A monitor that *arms* treats alarms beyond the promised rate as faults once the monitor is commissioned, so that repeated faults do not
+raise the threshold.  From then on, a budget of tokens limits the number of rows in alarm from which the threshold learns.  Also, e follows
+the median of the excess instead of the mean, and e and s are bounded.
 
-A surprise in the first rows would put q far too high, and q falls slowly.  So in the warm-up, when there are no alarms, the
-threshold starts again if no level has been above q for a long time (``UNEXCEEDED``).
+A surprise in the first rows would set q far too high, and q falls slowly.  So in the warm-up, when there are no alarms, the threshold
+starts again if no level has been above q for a long time (``UNEXCEEDED``).
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped
@@ -48,8 +47,8 @@ SHIFT_MOST = Constant(64.0)
 EXCESS_MOST = Constant(128.0)
 """Bounds of s and e, before the monitor is armed."""
 UNEXCEEDED = 60
-"""In the warm-up, q is too high if this many consecutive rows were not above q: then the threshold starts again.  The
-probability that this happens by chance is 0.9^60, two in a thousand."""
+"""If the levels of this many consecutive rows in the warm-up are at most q, then q is too high, and the threshold
+starts again.  The probability of so many such rows by chance is 0.9^60, two in a thousand."""
 TAUGHT = 10
 """The threshold learns from this many rows at the beginning of an episode."""
 TAUGHT_ARMED = 20
@@ -67,13 +66,13 @@ class Threshold(Struct):
     """The state of the alarms."""
 
     level: between(Real, -LEVEL_MOST, LEVEL_MOST)  # the smoothed novelty
-    quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: the level that the part ``upper`` of the usual rows exceeds
+    quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: the level that a fraction ``upper`` of the usual rows exceeds
     excess: between(Real, 0, EXCESS_MOST)  # e: mean excess over q
-    shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
+    shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the wanted alarm rate
     taught: between(Uint16, 0, "threshold_horizon")  # number of rows that q and e have learned, at most the horizon
-    below: between(Uint8, 0, UNEXCEEDED)  # number of consecutive latest learned rows that were not above q
+    below: between(Uint8, 0, UNEXCEEDED)  # number of learned rows since the latest one above q
     episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
-    quiet: between(Uint8, 0, GAP)  # number of latest rows of the episode that were quiet
+    quiet: between(Uint8, 0, GAP)  # number of quiet rows since the episode's latest row in alarm
     age: between(
         Index, 0, "commissioning"
     )  # number of rows after the warm-up; counting stops when the monitor is armed
@@ -83,21 +82,21 @@ class Threshold(Struct):
 class ThresholdConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.novelty``."""
 
-    alarm_rate: Real  # wanted part of the rows without faults that is in alarm
-    upper: Real  # p: part of the rows that exceeds q; larger than alarm_rate
-    tail: Real  # c: the part ``alarm_rate`` of the rows should exceed q + c e
+    alarm_rate: Real  # wanted fraction of the fault-free rows that are in alarm
+    upper: Real  # p: fraction of the rows that exceed q; larger than alarm_rate
+    tail: Real  # c: the fraction ``alarm_rate`` of the rows should exceed q + c e
     level_end: Real  # largest level
     inside: Real  # 1 - alarm_rate / p
-    correction: Real  # a row in alarm raises the threshold by about this times e
+    correction: Real  # a row in alarm raises the threshold by about this number times e
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
-    excess_least: Real  # e is at least this: a smaller value is treated as rounding error
-    excess_limit: Real  # once armed, e is at most this
-    shift_limit: Real  # once armed, s is at most this
+    excess_least: Real  # smallest value of e: a smaller one is treated as rounding error
+    excess_limit: Real  # largest value of e once armed
+    shift_limit: Real  # largest value of s once armed
     arms: bool  # whether the monitor is armed after its commissioning
-    fixed: bool  # whether the threshold learns nothing once armed
+    fixed: bool  # whether the threshold stops learning once armed
     commissioning: Index  # number of rows after the warm-up until the monitor is armed
-    tokens_most: Real  # once armed, largest number of rows in alarm that are learned in succession
+    tokens_most: Real  # largest number of rows in alarm that are learned in succession once armed
     token_rate: Real  # increase of the number of tokens with each row
     threshold_horizon: Index  # number of latest rows that q and e describe
 
@@ -138,7 +137,7 @@ def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
 
 @kernel
 def settles(rows: Index, warmup: Index) -> Bool:
-    """Whether the threshold learns after this many rows: in the first quarter of the warm-up, it does not learn."""
+    """Whether the threshold learns after this many rows, because the first quarter of the warm-up is over."""
     return rows >= floor_shift(warmup + 3, 2)
 
 
@@ -150,14 +149,14 @@ def is_armed(m: ThresholdModel) -> Bool:
 
 @kernel
 def correct(m: ThresholdModel, alarm: Bool, armed: Bool) -> None:
-    """Raise s for a row in alarm, lower it for any other row."""
+    """Raise s for a row in alarm, and lower s for any other row."""
     change = m.correction * (real(1) - m.alarm_rate) if alarm else m.correction * (real(0) - m.alarm_rate)
     m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), m.shift_limit if armed else SHIFT_MOST)
 
 
 @kernel
 def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
-    """Let the threshold learn the level.  From an episode it learns only the first rows, in alarm or quiet.  O(1).
+    """Let the threshold learn the level.  In an episode, the threshold learns only from the first rows.  O(1).
 
     fast: whether all rows of an episode change e at the usual rate, not only the first row.
     """
@@ -250,7 +249,7 @@ def since_alarm(m: ThresholdModel) -> Real:
 
 @kernel
 def valid_threshold(m: ThresholdModel) -> Bool:
-    """Whether levels could have led to this state."""
+    """Whether some sequence of levels could have led to this state."""
     if m.quiet[0] > 0 and m.episode[0] <= m.quiet[0]:
         return False
     if m.taught[0] == 0:

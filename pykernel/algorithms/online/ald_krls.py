@@ -1,10 +1,10 @@
 """ALD-KRLS, recursive least squares on a dictionary that only grows.
 
 Y. Engel, S. Mannor, R. Meir, The kernel recursive least-squares algorithm, 2004: a sample is stored unless it is
-approximately linearly dependent on the stored samples.  C, called P in the paper, is the covariance of the labels at the
-dictionary, in units of the noise variance.
+approximately linearly dependent on the stored samples, which are called the dictionary.  C, called P in the paper, is the
+covariance of the labels of the dictionary, in units of the noise variance.
 
-The model keeps the mean, and a factor L of C in the coordinates of posterior.py: T C T' = L L'.
+The model keeps the mean, and keeps C as a factor L in the coordinates of posterior.py: T C T' = L L'.
 """
 
 from pykernel.algorithms import frame
@@ -34,7 +34,7 @@ from pykernel.dialect import Bool, Index, Real, kernel, real, sqrt
 
 @kernel
 def noise_of(m: FactorModel) -> Real:
-    """The noise variance of f(x) / sqrt(k(x, x)), such that all errors of f have equal weight."""
+    """The noise variance for f(x) / sqrt(k(x, x)) with which all errors of f have equal weight."""
     if m.unit:
         return real(1)
     return real(1) / (m.norm[0] * m.norm[0])
@@ -44,7 +44,7 @@ def noise_of(m: FactorModel) -> Real:
 def absorb_by_dictionary(m: FactorModel) -> None:
     """Propose multipliers by recursive least squares: T' (expected + h e / (noise + l'h)).  O(N^2), and O(N^2 / 2) for each output.
 
-    Engel et al. 2004, eq. 3.12-3.14; C is their P.
+    Engel et al. 2004, eq. 3.12-3.14, where C is called P.
     """
     n = m.n[0]
     known = foresee_by_factor(m)
@@ -73,7 +73,7 @@ def adapt(m: FactorModel, close: Bool) -> Bool:
 
 @kernel
 def assimilate(m: FactorModel, stored: Bool) -> None:
-    """Update mean and covariance by a sample that is not stored; enter() adds a stored one.  Engel et al. 2004, eq. 3.13."""
+    """Update the mean and the covariance for a sample that is not stored; enter() adds a stored sample.  Engel et al. 2004, eq. 3.13."""
     if not stored:
         learn_mean(m, real(1), real(1) / m.spread[0])
         learn_factor(m, noise_of(m), real(0))
@@ -81,7 +81,7 @@ def assimilate(m: FactorModel, stored: Bool) -> None:
 
 @kernel
 def enter(m: FactorModel, n: Index) -> None:
-    """Add a row of zeros with a 1 on the diagonal to C, and extend the mean so that f(x) = y.  O(N^2).  Engel et al. 2004, eq. 3.15."""
+    """Extend C by a row of zeros with a 1 on the diagonal, and extend the mean so that f(x) = y.  O(N^2).  Engel et al. 2004, eq. 3.15."""
     row = row_of(n)
     scale = real(1) / sqrt(m.kappa[0])
     lower_transposed_times(m.root, m.l, m.loading, 0, n)
@@ -89,7 +89,7 @@ def enter(m: FactorModel, n: Index) -> None:
         m.root[row + j] = bounded(-(m.loading[j] * scale), LARGEST_FACTOR)
     m.root[row + n] = scale if m.unit else bounded(scale / m.norm[0], LARGEST_FACTOR)
     if not m.unit:
-        # where k(x, x) is near zero, variances could exceed their limit; they are reduced, so that such samples are learned more slowly
+        # where k(x, x) is near zero, a variance could exceed its limit; with a reduced variance, such samples are learned more slowly
         total = real(0)
         for j in range(n + 1):
             total += m.root[row + j] * m.root[row + j]
@@ -111,7 +111,7 @@ def outcome(m: FactorModel, close: Bool) -> Index:
 
 @kernel
 def vacant(m: FactorModel, at: Index) -> Bool:
-    """Whether L is zero in a place that is not in use."""
+    """Whether element ``at`` of L, which is not in use, is zero."""
     return m.root[at] == real(0)
 
 

@@ -69,7 +69,7 @@ from pykernel.dialect.program import Budget, Entry, OnHost, Programs
 
 @kernel
 def compare(m: OnlineModel, x: Real[DIM]) -> None:
-    """Compute distances and kernel values to the expansion vectors, and the part of x that they cannot express."""
+    """Compute distances and kernel values to the expansion vectors, and the part of x that is outside their span."""
     if m.scales:
         see(m, x)
         if m.keeps_diagonal:
@@ -85,9 +85,9 @@ def compare(m: OnlineModel, x: Real[DIM]) -> None:
 
 @kernel
 def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
-    """Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
+    """Write the novelty of x to y: the part of its squared norm that is outside the span of the expansion vectors.
 
-    [keeps_factor] This part is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).  [not keeps_factor] This part is
+    [keeps_factor] The novelty is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).  [not keeps_factor] The novelty is
     1 - k^2 for the nearest vector, computed in O(N D).
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
@@ -187,7 +187,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
 
 @kernel
 def exchange(m: OnlineModel, x: Real[DIM], r: Index, close: Bool, spanned: Bool) -> Index:
-    """Remove vector r from a full model, and store the sample unless the other vectors express it.  O(N^2 + N D)."""
+    """Remove vector r from a full model.  Store the sample unless it is near another vector or in the span of the others.  O(N^2 + N D)."""
     n = m.n[0]
     at = r
     commit(m)
@@ -213,7 +213,7 @@ def exchange(m: OnlineModel, x: Real[DIM], r: Index, close: Bool, spanned: Bool)
 
 @kernel
 def renew(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn a sample in a full model: remove a vector first, so that the reduced model computes f(x).  O(N^2 + N D).
+    """Learn a sample in a full model: first remove a vector, then compute f(x) with the reduced model.  O(N^2 + N D).
 
     Mitchinson et al. 2003, section 3.
     """
@@ -247,7 +247,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     close = n > 1 and m.nearest_distance[0] <= m.ald_distance
     spanned = False
     if m.keeps_factor:
-        # express the sample by the remaining vectors
+        # compute the sample as a combination of the remaining vectors
         express(m, n)
         if not belongs(m):
             return OnlineStatus.RESTARTED
@@ -301,7 +301,7 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.keeps_complex:
         if m.probe[0] == ASTRAY:
             status = OnlineStatus.RESTARTED
-        # Z is corrected only when a sample is stored, so for other samples one column of Z is checked here
+        # Z is corrected only when a sample is stored; after other samples, one column of Z is checked here
         i = m.nearest[0]
         if status == OnlineStatus.DISCARDED and i < m.n[0]:
             worst = column_error(m, i)
@@ -326,7 +326,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
             for o in range(len(m.value)):
                 m.value[o] = real(0)
             return OnlineStatus.DISCARDED
-        # where k(x, x) is near zero, the sample could need a multiplier that is too large, even if f(x) is 0
+        # where k(x, x) is near zero, a label within its limit could require a multiplier that is too large
         if not m.unit and not (m.norm[0] * m.alpha_limit >= real(4) * m.label_limit):
             return OnlineStatus.REFUSED_MULTIPLIER
     if m.before:
@@ -340,7 +340,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
     sure = True
     for o in range(len(m.error)):
         sure = sure and m.error[o] == real(0)
-    # skip samples whose class is clear already: otherwise least squares would learn less and less from unclear samples
+    # skip samples that are classified clearly: otherwise least squares would learn less and less from the other samples
     if m.separates and sure:
         if solves(m):
             return OnlineStatus.DISCARDED
@@ -380,8 +380,8 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
 def refresh(m: OnlineModel) -> Index:
     """Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D).  Predictions change only by the errors that are removed.  A model with a state that learning cannot
-    reach is reset.
+    O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  A model with a state that learning
+    cannot reach is reset.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -412,9 +412,9 @@ def refresh(m: OnlineModel) -> Index:
 
 @kernel
 def remove_one(m: OnlineModel) -> Index:
-    """Remove the stored vector with the smallest cost; there is no newest sample.  O(N^2 + N D).
+    """Remove the stored vector with the smallest cost, without learning a sample.  O(N^2 + N D).
 
-    The configuration must set rounds and drafts, but not newest_only.  The PC calls this to move a state into a smaller budget.
+    The configuration must set rounds and drafts, but not newest_only.  The PC calls this kernel to move a state into a smaller budget.
     """
     stand_alone(m)
     r = choose(m)
@@ -429,7 +429,7 @@ def remove_one(m: OnlineModel) -> Index:
 
 @kernel
 def blank(m: OnlineModel) -> Bool:
-    """Whether there are no vectors."""
+    """Whether the model has no vectors."""
     return m.n[0] == 0
 
 
@@ -445,9 +445,9 @@ def budgeted(
 ) -> Programs:
     """Return the programs of a rule that learns under a budget.
 
-    hooks: maps placeholders, of ``pykernel.algorithms.online.hooks`` and of the frame, to the rule's kernels that replace
-    them.  model: the rule's model.  memory, questions: the rule's structs and entries, in addition to those that all rules
-    have.
+    hooks: maps placeholders of ``pykernel.algorithms.online.hooks`` or of the frame to the rule's kernels that replace the
+    placeholders.  model: the rule's model.  memory, questions: the rule's structs and entries, in addition to the structs and
+    entries of all rules.
     """
     alone = {"rounds": True, "drafts": True, "newest_only": False}
     return programs(

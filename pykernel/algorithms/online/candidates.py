@@ -1,6 +1,6 @@
 """The candidates for removal, and their multipliers after learning the sample (Mitchinson et al. 2003, section 2).
 
-Candidates are the n stored vectors and, as number n, the newest sample.  The newest sample is stored only when it is
+Candidates 0 to n - 1 are the stored vectors, and candidate n is the newest sample.  The newest sample is stored only when it is
 certain to stay.
 """
 
@@ -35,7 +35,7 @@ def is_stored(m: OnlineModel, r: Index) -> Bool:
 
 @kernel
 def stand_alone(m: OnlineModel) -> None:
-    """Make the unchanged stored vectors the only candidates: there is no newest sample.  O(N)."""
+    """Make the stored vectors, with unchanged multipliers, the only candidates.  O(N)."""
     m.newest[0] = 0
     m.inverse_kappa[0] = real(0)
     for i in range(m.n[0]):
@@ -67,7 +67,7 @@ def magnitude(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def energy(m: OnlineModel, i: Index, part: Real) -> Real:
-    """The sum of the squares of a candidate's multipliers, times part.  It is computed without subnormal numbers."""
+    """The sum of the squares of a candidate's multipliers, times ``part``.  The computation avoids subnormal numbers."""
     a = multiplier(m, i, 0)
     total = a * (a * part)
     if not m.single:
@@ -91,7 +91,7 @@ def largest_step(m: OnlineModel) -> Real:
     largest = real(0)
     for o in range(len(m.error)):
         a = absolute(multiplier(m, m.n[0], o))
-        # this condition is also true for NaN
+        # the condition also holds if a is NaN
         if not (a <= largest):
             largest = a
     return largest

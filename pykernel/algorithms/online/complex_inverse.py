@@ -1,7 +1,7 @@
 """LSRIDGE computes W = (K^2 + mu I)^-1 = -Im Z / sqrt(mu) from the complex symmetric matrix Z = (K + i sqrt(mu) I)^-1.
 
-When vectors are added or removed, Z is updated in the same way as P.  This is far better conditioned than updating W
-itself: no pivot is below sqrt(mu).  The diagonal of K includes the ridge.  Without correction, rounding errors would
+When vectors are added or removed, Z is updated in the same way as P.  Updating Z is far better conditioned than
+updating W: no pivot is below sqrt(mu).  The diagonal of K includes the ridge.  Without correction, rounding errors would
 accumulate, sometimes until updates are refused.  Therefore each stored sample corrects the next two columns of Z.
 """
 
@@ -12,13 +12,13 @@ from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, s
 from pykernel.dialect import Constant, Index, Real, absolute, kernel, real
 
 MOST_WRONG = Constant(0.25)
-"""A column with a larger error cannot belong to an inverse: the model is reset."""
+"""If the error of a column is larger, Z cannot be the inverse, and the model is reset."""
 ASTRAY = -1
-"""This is stored instead of the number of the next column if Z does not match the vectors."""
+"""Value of ``probe`` if Z does not match the vectors.  Otherwise ``probe`` is the index of the next column."""
 
 LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
-"""A column with a smaller error is not corrected.  So a stored vector and a newest sample have exactly the same cost if
-both are far from all other vectors."""
+"""A column with a smaller error is not corrected.  Without corrections, a stored vector and the newest sample have exactly the same
+cost if both are far from all other vectors."""
 
 DIAGONAL_SQUARE_LEAST = Constant(float32=2.0**-50, float64=2.0**-120)
 """A limit far below |Z_ii|^2, which is at least 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2."""
@@ -142,7 +142,7 @@ def ridge_diagonal(m: OnlineModel) -> None:
 
 @kernel
 def project_lsridge(m: OnlineModel, r: Index) -> None:
-    """beta = shrunk - W_:r shrunk_r / W_rr, after shrink().  This minimises eq. 20 of Mitchinson et al. 2003.  O(N^2)."""
+    """beta = shrunk - W_:r shrunk_r / W_rr, after shrink().  These multipliers minimise eq. 20 of Mitchinson et al. 2003.  O(N^2)."""
     n = m.n[0]
     count = candidates(m)
     inverse = real(1) / m.root_mu

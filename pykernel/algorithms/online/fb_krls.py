@@ -1,8 +1,9 @@
 """FB-KRLS and SW-KRLS, least squares on the stored samples.
 
-S. Van Vaerenbergh, I. Santamaria, W. Liu, J. C. Principe, Fixed-budget kernel recursive least-squares, 2010: f interpolates
-the labels of the vectors, up to a ridge, and a sample moves the labels near it.  Removing the oldest vector each time gives a
-sliding window: S. Van Vaerenbergh, J. Via, I. Santamaria, A sliding-window kernel RLS algorithm, 2006.
+S. Van Vaerenbergh, I. Santamaria, W. Liu, J. C. Principe, Fixed-budget kernel recursive least-squares, 2010.
+The function f interpolates the labels of the vectors, apart from the effect of the ridge.  A sample also changes the labels of
+vectors near the sample.  If each sample replaces the oldest vector, the vectors are a sliding window: S. Van Vaerenbergh, J. Via,
+I. Santamaria, A sliding-window kernel RLS algorithm, 2006.
 """
 
 from pykernel.algorithms.online import hooks
@@ -15,7 +16,7 @@ from pykernel.dialect import Bool, kernel, real
 
 @kernel
 def absorb_as_label(m: OnlineModel) -> None:
-    """Move the label y of the nearest vector by eta e: alpha + P_:nearest eta e.  O(N^2).
+    """Change the label y of the nearest vector by eta e: alpha + P_:nearest eta e.  O(N^2).
 
     Labels are not stored, but alpha = P y contains them.
     """
@@ -24,7 +25,7 @@ def absorb_as_label(m: OnlineModel) -> None:
     for o in range(len(m.error)):
         g = m.eta * m.error[o]
         if not m.radial:
-            # the label of the nearest vector moves in proportion to the similarity of vector and sample
+            # the change is proportional to the similarity of the vector and the sample
             g = m.k[m.nearest[0]] * g
         for i in range(n):
             m.beta[i, o] = m.alpha[i, o] + m.p[i] * g
@@ -32,10 +33,9 @@ def absorb_as_label(m: OnlineModel) -> None:
 
 @kernel
 def move_labels(m: OnlineModel) -> None:
-    """Move the label of each stored vector by eta k_i e, which is more for nearer vectors: alpha + eta e u.  O(N).
+    """Change the label of each stored vector by eta k_i e, which is larger for nearer vectors: alpha + eta e u.  O(N).
 
-    Van Vaerenbergh et al. 2010 move labels by eta k_i (y - y_i), even if f is already right both at the sample and at
-    the vector.
+    Van Vaerenbergh et al. 2010 change labels by eta k_i (y - y_i), even if f is already right at the sample and at the vector.
     """
     for o in range(len(m.error)):
         g = m.eta * m.error[o]
@@ -45,7 +45,7 @@ def move_labels(m: OnlineModel) -> None:
 
 @kernel
 def propose_labels(m: OnlineModel) -> None:
-    """Move the labels, which leaves the error (1 - eta k'u) e; then propose multipliers for which f(x) = y.  O(N)."""
+    """Change the labels, which reduces the error to (1 - eta k'u) e; then propose multipliers for which f(x) = y.  O(N)."""
     move_labels(m)
     rest = real(1) - m.eta * (m.ridge_diagonal - m.kappa[0])
     for o in range(len(m.error)):
@@ -57,7 +57,7 @@ def propose_labels(m: OnlineModel) -> None:
 
 @kernel
 def propose(m: OnlineModel) -> None:
-    """Propose multipliers for which f(x) = y.  If the rule relabels, first move the labels near the sample.  O(N)."""
+    """Propose multipliers for which f(x) = y.  If the rule relabels, first change the labels near the sample.  O(N)."""
     if m.relabels:
         propose_labels(m)
     else:
@@ -66,7 +66,7 @@ def propose(m: OnlineModel) -> None:
 
 @kernel
 def adapt(m: OnlineModel, close: Bool) -> Bool:
-    """Move labels of stored vectors.  O(N^2)."""
+    """Change the labels of stored vectors.  O(N^2)."""
     if m.relabels:
         move_labels(m)
     else:

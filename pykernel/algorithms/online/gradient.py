@@ -10,7 +10,7 @@ from pykernel.dialect import Bool, Real, absolute, kernel
 
 @kernel
 def limited(m: OnlineModel, step: Real) -> Real:
-    """A gradient step, kept within its limit."""
+    """A gradient step, clipped to step_limit."""
     if m.limits_step:
         return bounded(step, m.step_limit)
     return step
@@ -43,7 +43,7 @@ def propose_gradient(m: OnlineModel) -> None:
 
 @kernel
 def give_to_nearest(m: OnlineModel) -> Bool:
-    """Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: the result is out of range.  O(1)."""
+    """Add the sample's multiplier, or a share of it, to the nearest vector's.  Returns False if the result is out of range.  O(1)."""
     i = m.nearest[0]
     share = share_of_nearest(m)
     if m.drafts:
@@ -59,7 +59,7 @@ def give_to_nearest(m: OnlineModel) -> Bool:
 
 @kernel
 def adapt_gradient(m: OnlineModel, close: Bool) -> Bool:
-    """Give the sample's multiplier to the nearest vector, or project the sample onto all vectors."""
+    """Add the sample's multiplier to the nearest vector's if the sample is close; else project the sample onto all vectors."""
     propose_gradient(m)
     fits = step_bearable(m)
     if close:

@@ -6,12 +6,12 @@ from pykernel.dialect import Bool, Index, Real, kernel, placeholder, real
 
 @placeholder
 def propose(m: OnlineModel) -> None:
-    """Propose in m.beta the multipliers of the stored vectors and, as number n, of the sample."""
+    """Write proposed multipliers to m.beta: those of the stored vectors and, at index n, those of the sample."""
 
 
 @placeholder
 def adapt(m: OnlineModel, close: Bool) -> Bool:
-    """Propose multipliers of the stored vectors, for a sample that is not stored.  False: a multiplier is out of range."""
+    """Propose multipliers of the stored vectors for an unstored sample.  Returns False if a multiplier is out of range."""
 
 
 @placeholder
@@ -26,7 +26,7 @@ def enter(m: OnlineModel, n: Index) -> None:
 
 @placeholder
 def leave(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of the count vectors from the rule's own matrices."""
+    """Remove vector r of ``count`` vectors from the rule's own matrices."""
 
 
 @kernel
@@ -51,25 +51,25 @@ def fills(m: OnlineModel) -> Bool:
 
 @placeholder
 def combines(m: OnlineModel) -> Bool:
-    """Whether propose() computes u itself, together with another product."""
+    """Whether propose() computes u, together with another product."""
     return False
 
 
 @placeholder
 def solves(m: OnlineModel) -> Bool:
-    """Whether the rule solves for the multipliers: such a rule skips samples whose class is already clear."""
+    """Whether the rule solves equations for the multipliers.  Such a rule skips samples that are already classified clearly."""
     return False
 
 
 @placeholder
 def spreads(m: OnlineModel) -> Bool:
-    """Whether a new sample changes the multipliers of all vectors, so that all are checked."""
+    """Whether a new sample changes the multipliers of all vectors, so that all multipliers must be checked."""
     return False
 
 
 @placeholder
 def vacant(m: OnlineModel, at: Index) -> Bool:
-    """Whether the rule's own matrices are zero in a place that is not in use."""
+    """Whether element ``at`` of the rule's own matrices, which is not in use, is zero."""
     return True
 
 
@@ -81,7 +81,7 @@ def sound(m: OnlineModel) -> Bool:
 
 @placeholder
 def renewed(m: OnlineModel) -> Bool:
-    """Recompute the numbers that depend on recomputed matrices.  False: a result is out of range."""
+    """Recompute values that depend on recomputed matrices.  Returns False if a value is out of range."""
     return True
 
 
@@ -98,11 +98,11 @@ def share_of_nearest(m: OnlineModel) -> Real:
 
 @kernel
 def always(m: OnlineModel) -> Bool:
-    """For rules in which the answer to one of the questions above is always true."""
+    """Replaces a condition above in rules for which it always holds."""
     return True
 
 
 @kernel
 def never(m: OnlineModel) -> Bool:
-    """For rules in which the answer to one of the questions above is never true."""
+    """Replaces a condition above in rules for which it never holds."""
     return False

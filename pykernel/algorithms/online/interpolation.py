@@ -1,4 +1,4 @@
-"""The sample becomes a new vector, and f(x) becomes equal to its label."""
+"""The sample becomes a new vector, and f(x) becomes equal to the sample's label."""
 
 from pykernel.algorithms.online.state import OnlineModel
 from pykernel.dialect import kernel, real
@@ -8,7 +8,8 @@ from pykernel.dialect import kernel, real
 def propose_interpolation(m: OnlineModel) -> None:
     """Propose the multipliers for which f(x) = y and f changes as little as possible: [alpha - u e / kappa; e / kappa].  O(N).
 
-    If alpha = P y holds before, it also holds afterwards.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
+    If alpha = P y holds for the old multipliers, it also holds for the new multipliers.
+    Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
     """
     n = m.n[0]
     for o in range(len(m.error)):

@@ -1,16 +1,16 @@
 """The inverse Gram matrix and matrices derived from it: adding or removing a vector takes O(N^2).
 
 P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle.  Row i belongs to vector i, in
-order of arrival.  A new vector adds a row.  To remove a vector, Givens rotations gather its column in one coordinate,
-which is then dropped.  So P_ii is a sum of squares and cannot become negative, and rounding errors are proportional to
+order of arrival.  A new vector adds a row.  To remove a vector, Givens rotations concentrate the vector's column in one row,
+which is then deleted.  So P_ii is a sum of squares and cannot become negative, and rounding errors are proportional to
 the elements of T.  These errors do not accumulate without limit: a row is rotated only when an earlier vector is
 removed, so at most N - 1 times.
 
 A T that was restored from a snapshot may not belong to any Gram matrix.  New rows are therefore clipped to limits that
-hold for every valid T.  Rotations preserve lengths, so no element grows beyond what these limits allow.
+hold for every valid T.  Rotations preserve lengths, so all elements stay bounded.
 
-LS also keeps P itself, and LSREG keeps Q = P^2.  Both are updated with vectors computed from T, so that their rounding errors
-are not fed back.
+LS also keeps P itself, and LSREG keeps Q = P^2.  P and Q are updated with vectors computed from T, so that rounding errors of
+P and Q are not fed back.
 
 A sample that replaces a vector is first added as vector n; then the replaced vector is removed.
 """
@@ -38,7 +38,7 @@ from pykernel.algorithms.release import release_vector
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 LEAST_LENGTH = Constant(2.0**-50)
-"""Shorter columns of T are treated as zero, because their squares would leave the range of float32.  No valid column is that short."""
+"""Shorter columns of T are treated as zero, because their squares would leave the range of float32.  Valid columns of T are longer."""
 
 # --------------------------------------------------------------------------------------------- the square root T
 
@@ -65,7 +65,7 @@ def express(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def belongs(m: OnlineModel) -> Bool:
-    """Whether T can belong to the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N)."""
+    """After express(), whether T can belong to the vectors: k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N)."""
     known = real(0)
     alone = real(0)
     for i in range(m.n[0]):
@@ -84,20 +84,20 @@ def combination(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def limit_combination(m: OnlineModel, n: Index) -> None:
-    """Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1, so only a wrong T can lead to values beyond the limits.  O(N)."""
+    """Clip u to its limits.  Since u' (K + ridge I) u = k'P k <= 1, values beyond the limits can only come from a wrong T.  O(N)."""
     for j in range(n):
         m.u[j] = bounded(m.u[j], LARGEST_FACTOR)
 
 
 @kernel
 def newest_element(m: OnlineModel) -> Real:
-    """T_nn of the newest sample, 1 / sqrt(kappa), whether or not it is stored."""
+    """The element T_nn that the newest sample has, or would have if it were stored: 1 / sqrt(kappa)."""
     return real(1) / sqrt(m.kappa[0])
 
 
 @kernel
 def border(m: OnlineModel, n: Index) -> None:
-    """Add the sample of the latest call of combination() to T, as row n.  O(N)."""
+    """Add the sample for which combination() was last called to T, as row n.  O(N)."""
     scale = newest_element(m)
     row = row_of(n)
     for j in range(n):
@@ -118,7 +118,7 @@ def inverse_diagonal(m: OnlineModel) -> None:
 
 @kernel
 def newest_diagonal(m: OnlineModel) -> None:
-    """score_n = P_nn of the newest sample: a square, as for a stored vector, so that ties do not depend on rounding."""
+    """score_n = P_nn of the newest sample, computed as a square like that of a stored vector, so that rounding does not decide ties."""
     element = newest_element(m)
     m.score[m.n[0]] = element * element
 
@@ -133,7 +133,7 @@ def inverse_column(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def include_newest(m: OnlineModel, r: Index) -> None:
-    """Turn p = P_:r into the column of a P that includes the newest sample, as vector n.  O(N)."""
+    """Convert p = P_:r to the column of the P that includes the newest sample as vector n.  O(N)."""
     n = m.n[0]
     share = m.u[r] * m.inverse_kappa[0]
     for j in range(n):
@@ -143,7 +143,7 @@ def include_newest(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def release(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of the count vectors from T, and write the rotations to q, score and u.  O(N^2)."""
+    """Remove vector r of ``count`` vectors from T, and write the rotations to q, score and u.  O(N^2)."""
     release_vector(m.t, m.p, m.q, m.score, m.u, r, count, LEAST_LENGTH)
 
 

@@ -1,7 +1,7 @@
 """KLMS, stochastic gradient descent on the squared error of a kernel expansion, and its variant QKLMS.
 
 D. Mitchinson et al. 2003, equations 2 to 6: each sample becomes a vector with multiplier eta e, and the other
-multipliers decay by the factor 1 - eta rho.  B. Chen, S. Zhao, P. Zhu, J. C. Principe, Quantized kernel least mean
+multipliers are multiplied by 1 - eta rho.  B. Chen, S. Zhao, P. Zhu, J. C. Principe, Quantized kernel least mean
 square algorithm, 2012: a sample near a vector is not stored, but changes the multiplier of this vector.
 """
 
@@ -16,7 +16,7 @@ from pykernel.dialect import Real, kernel, real
 
 @kernel
 def similarity(m: OnlineModel) -> Real:
-    """KLMS: the nearest vector gets a share of the sample's multiplier equal to its similarity to the sample."""
+    """KLMS: the share of the sample's multiplier that the nearest vector gets is the similarity of sample and vector."""
     if m.function != KernelFunction.GAUSSIAN:
         if not m.radial:
             return m.k[m.nearest[0]]

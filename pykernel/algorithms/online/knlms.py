@@ -12,9 +12,9 @@ from pykernel.dialect import Bool, Index, Real, kernel, real
 
 @kernel
 def propose_normalised(m: OnlineModel, own: Real) -> None:
-    """Propose the multipliers alpha + g k with g = eta e / (epsilon + k'k), and the multiplier g for the sample.  O(N).
+    """Propose the multipliers alpha + g k, and g for the sample, where g = eta e / (epsilon + k'k).  O(N).
 
-    own: k(x, x) if the sample is stored, because this value is then part of k; else 0.
+    own: k(x, x) if the sample is stored, because k then includes this value; else 0.
     Richard, Bermudez and Honeine 2009, KNLMS.
     """
     n = m.n[0]

@@ -1,4 +1,4 @@
-"""KRLS-T, recursive least squares that forgets towards its prior: a Gaussian process on the samples seen so far.
+"""KRLS-T, recursive least squares in which forgetting leads back to the prior: a Gaussian process on the samples seen so far.
 
 S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
 2012, algorithm 1.
@@ -6,10 +6,10 @@ S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-sq
 The function is kept in the coordinates z of posterior.py.  In these coordinates, the prior covariance is I, and the
 posterior covariance S is between 0 and I.  Without forgetting, the model keeps a factor of S.
 
-With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  The invariant is
-that no eigenvalue of S is below half of the smaller of 1 - lambda and the noise.  A sample changes S in only one
-direction: the variance q in this direction, at least 1 - lambda, becomes q v / (q + v), where v is at least the noise.
-Rounding errors are far smaller than this bound, because no element of S is above 1.
+With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  No eigenvalue of S is
+ever below min(1 - lambda, noise) / 2.  A sample changes S in only one direction: the variance q in this direction, which is
+at least 1 - lambda, becomes q v / (q + v), where v is at least the noise.  Rounding errors are far smaller than this lower
+bound on the eigenvalues, because no element of S is above 1.
 """
 
 from pykernel.algorithms import frame
@@ -52,7 +52,7 @@ from pykernel.dialect.program import Entry
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """A limit far above any error from which the function's variance is learned, in units of the label limit."""
 WEIGHT_HORIZON = Constant(1_000_000.0)
-"""The estimate of the function's variance reaches back at most this many samples."""
+"""The function's variance is estimated from about this many of the latest samples, or fewer."""
 COVARIANCE_MOST = Constant(2.0)
 """A limit above every element of S, which is at most 1."""
 
@@ -128,7 +128,7 @@ def propose_posterior(m: KrlsTModel) -> None:
 
 @kernel
 def learn_power(m: KrlsTModel, inverse: Real) -> None:
-    """Update the estimate of the function's variance, given 1 / s_y^2."""
+    """Update the estimate of the function's variance.  inverse: 1 / s_y^2."""
     if m.weight[0] < WEIGHT_HORIZON:
         m.weight[0] = m.forgetting * m.weight[0] + real(1)
     squares = real(0)
@@ -158,7 +158,7 @@ def propose(m: KrlsTModel) -> None:
 
 @kernel
 def adapt(m: KrlsTModel, close: Bool) -> Bool:
-    """Propose the posterior mean, with the sample projected onto the vectors."""
+    """Propose the posterior mean for a sample that is projected onto the vectors."""
     propose(m)
     fits = step_bearable(m)
     project_klms(m, m.n[0])
@@ -167,7 +167,7 @@ def adapt(m: KrlsTModel, close: Bool) -> Bool:
 
 @kernel
 def assimilate(m: KrlsTModel, stored: Bool) -> None:
-    """Update mean and covariance, whether or not the sample is stored.  O(N^2)."""
+    """Update the mean and the covariance for a sample, whether or not the sample is stored.  O(N^2)."""
     inverse = real(1) / (noise_at(m) + m.spread[0])
     learn_power(m, inverse)
     learn_mean(m, m.root_forgetting, inverse)
@@ -207,13 +207,13 @@ def leave(m: KrlsTModel, r: Index, count: Index) -> None:
 
 @kernel
 def largest_variance(m: KrlsTModel) -> Real:
-    """The prior variance, which is 1, with room for rounding."""
+    """The prior variance, which is 1, plus a tolerance for rounding errors."""
     return real(1) + LOOSE
 
 
 @kernel
 def sound(m: KrlsTModel) -> Bool:
-    """Whether the variances in S are between zero and the prior variance: an S that is no covariance matrix soon leaves this range.  O(N)."""
+    """Whether each variance in S is from zero to the prior variance.  If S is not a covariance matrix, this check soon fails.  O(N)."""
     if m.forgets:
         at = 0
         for i in range(len(m.v)):
@@ -235,7 +235,7 @@ def keeps_posterior(m: KrlsTModel) -> Bool:
 
 @kernel
 def vacant(m: KrlsTModel, at: Index) -> Bool:
-    """Whether S, or L, is zero in a place that is not in use."""
+    """Whether element ``at`` of S or of L, which is not in use, is zero."""
     if m.forgets:
         return m.covariance[at] == real(0)
     return m.root[at] == real(0)
@@ -256,7 +256,7 @@ def forget_own(m: KrlsTModel) -> None:
 
 @kernel
 def remembered(m: KrlsTModel, value: Real) -> Real:
-    """The mean after forgetting, which moves it towards zero before the sample is learned."""
+    """The mean after forgetting: before a sample is learned, forgetting moves the mean towards zero."""
     if m.forgets:
         return m.root_forgetting * value
     return value
@@ -264,7 +264,7 @@ def remembered(m: KrlsTModel, value: Real) -> Real:
 
 @kernel
 def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
-    """Write to y the expected variance of the label around f(x).  Its unit is the square of the label's unit.
+    """Write the expected variance of the label around f(x) to y, in the square of the label's unit.
 
     O(N^2 + N D).  Van Vaerenbergh et al. 2012.
     Returns DONE, or REFUSED_INPUT with y unchanged.
@@ -289,7 +289,7 @@ def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
         power = m.own[0] * power
     y[0] = (noise_at(m) + m.spread[0]) * power * m.label_max_abs * m.label_max_abs
     if m.gains:
-        # the gain shortens each answer: add the square of the largest part of an answer that the gain takes away
+        # the gain reduces the magnitude of each output: add the square of the largest reduction
         most = real(0)
         for o in range(len(m.error)):
             left = (real(1) - trust(m, o)) * m.error[o]

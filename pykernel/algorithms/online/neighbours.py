@@ -1,11 +1,10 @@
-"""The fast techniques keep no Gram matrix.  They keep nearest neighbours, or sums of squared kernel values.
+"""The fast techniques keep no Gram matrix.  They keep distances to nearest neighbours, or sums of squared kernel values.
 
-1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest vector.  The distance is squared
-for the Gaussian kernel, and 1 - |k| for other kernels.  m.neighbour contains these distances.  When a vector's
-neighbour is removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if a
-choice depends on it.  The number of searches in one choice is limited; after that, the choice is among the vectors
-whose distance is exact.  Predictions therefore depend on the stored distances, so these distances are part of the
-model.
+1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest neighbour.  Distances are squared for
+the Gaussian kernel, and 1 - |k| for other kernels.  m.neighbour contains these distances.  When a vector's neighbour is
+removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if the choice of a vector
+depends on the neighbour.  The number of searches for one choice is limited.  Once the limit is reached, only vectors with exact
+distances can be chosen.  Predictions therefore depend on the stored distances, so these distances are part of the model.
 """
 
 from pykernel.algorithms.kernel_choice import KernelFunction
@@ -29,7 +28,7 @@ def measure_row(m: OnlineModel, r: Index) -> None:
         if m.function == KernelFunction.GAUSSIAN:
             m.row[j] = squared_distance(m.v[j], m.v[r])
         else:
-            # for other kernels, row is k_jr, and row_distance() computes the distances
+            # row_distance() computes the distance from k_jr
             m.row[j] = alike(m, j, m.v[r], m.diagonal[r])
 
 
@@ -66,7 +65,7 @@ def introduce_neighbour(m: OnlineModel, i: Index) -> None:
 
 @kernel
 def lose_neighbour(m: OnlineModel, r: Index) -> None:
-    """Prepare the removal of vector r: where r was the nearest vector, the distance becomes a lower bound.  Needs row.  O(N)."""
+    """Prepare the removal of vector r: the distances of vectors whose neighbour was r become lower bounds.  Needs row.  O(N)."""
     for i in range(m.n[0]):
         if i != r and m.neighbour[i] == (m.row[i] if m.function == KernelFunction.GAUSSIAN else row_distance(m, i)):
             m.neighbour[i] = -(m.row[i] if m.function == KernelFunction.GAUSSIAN else row_distance(m, i))
@@ -74,7 +73,7 @@ def lose_neighbour(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def isolation(m: OnlineModel, i: Index) -> Real:
-    """Distance from a candidate to its nearest neighbour, or a lower bound of it."""
+    """Distance from a candidate to its nearest neighbour, or a lower bound on this distance."""
     if i == m.n[0]:
         return m.nearest_distance[0]
     if m.rounds and m.newest[0] == 0:
@@ -84,7 +83,7 @@ def isolation(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def unsure(m: OnlineModel, i: Index) -> Bool:
-    """Whether isolation() is only a lower bound."""
+    """Whether isolation() returns only a lower bound."""
     if i == m.n[0] or m.neighbour[i] > real(0):
         return False
     if m.rounds and m.newest[0] == 0:
@@ -97,7 +96,7 @@ def unsure(m: OnlineModel, i: Index) -> Bool:
 
 @kernel
 def overlap_of(m: OnlineModel, i: Index) -> Real:
-    """A candidate's sum of k_ij^2 over the other candidates.  O(1); for the newest sample, O(N)."""
+    """The sum of k_ij^2 over all candidates j other than i.  O(1); for the newest sample, O(N)."""
     n = m.n[0]
     if i < n:
         if m.rounds and m.newest[0] == 0:
@@ -111,7 +110,7 @@ def overlap_of(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def introduce_overlap(m: OnlineModel, i: Index) -> None:
-    """Add the sample's squared kernel values to the sums, after it has been stored as vector i.  O(N)."""
+    """Add the sample's squared kernel values to the sums, after the sample has been stored as vector i.  O(N)."""
     total = real(0)
     for j in range(m.n[0]):
         if j != i:
@@ -135,7 +134,7 @@ def lose_overlap(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def renew_overlap(m: OnlineModel, i: Index) -> None:
-    """Recompute the sum of vector i.  This removes rounding errors.  O(N D)."""
+    """Recompute vector i's sum of squared kernel values.  This removes rounding errors.  O(N D)."""
     total = real(0)
     for j in range(m.n[0]):
         if j != i:

@@ -1,14 +1,14 @@
-"""Mean and covariance of the function at the vectors, which recursive least squares keeps in addition to multipliers.
+"""Mean and covariance of the function's values at the vectors, which recursive least squares keeps in addition to multipliers.
 
-In coordinates z = T f, where f are the function's values at the vectors and T'T = (K + ridge I)^-1 (inverse_gram.py),
-the model keeps a triangle L with S = L L', where S is the covariance of z.  Whatever the bits of L, S is a covariance,
-and every variance is a sum of squares.  Rounding errors are proportional to the elements of L.
+The coordinates are z = T f, where f are the function's values at the vectors, and T'T = (K + ridge I)^-1 (inverse_gram.py).
+S is the covariance of z.  The model keeps a triangle L with S = L L'.  Whatever the bits of L, S is a covariance matrix, and
+every variance is a sum of squares.  Rounding errors are proportional to the elements of L.
 
 With l = T k, the function at a sample is l'z + sqrt(kappa) z_n, where z_n is a new coordinate.
 
-The mean is kept in these coordinates, too: alpha = T' expected, and f(x) = expected'l.  Where vectors are alike, multipliers
-are large and cancel each other, while the mean of z is only as large as the function.  So samples update this mean, and
-multipliers are computed from it: rounding errors of multipliers do not accumulate.
+The mean is kept in these coordinates, too: alpha = T' expected, and f(x) = expected'l.  If vectors are similar, multipliers are
+large and cancel each other, while the mean of z is only as large as the function.  Therefore samples update the mean of z, and
+multipliers are computed from this mean: rounding errors of multipliers do not accumulate.
 """
 
 from pykernel.algorithms.elementary import bounded
@@ -22,8 +22,8 @@ from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, absol
 ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
 """The variance that rounding of the mean adds at each sample, relative to the prior variance: 4,096 times the square of a rounding error.
 
-If this variance is q and the noise is r, the variance of f converges to sqrt(q r).  Below sqrt(q r), only the mean
-learns, not S: otherwise S would become too small, and the errors would accumulate.
+If this variance is q and the variance of the noise is r, the variance of f converges to sqrt(q r).  If the variance of f is below
+sqrt(q r), a sample updates only the mean, not S: otherwise S would become too small, and the errors would accumulate.
 """
 
 
@@ -47,13 +47,13 @@ class FactorModel(OnlineModel):
 
 @placeholder
 def largest_variance(m: FactorModel) -> Real:
-    """A limit above every variance in S."""
+    """An upper bound on every variance in S."""
     return real(0.75) * LARGEST_FACTOR * LARGEST_FACTOR
 
 
 @kernel
 def foresee_by_factor(m: FactorModel) -> Real:
-    """Compute loading = L'l and h = L loading, the covariances of l'z with z; return l'h, the variance of l'z.  O(N^2)."""
+    """Compute loading = L'l and h = L loading.  h is the covariance of z with l'z.  Returns the variance of l'z, which is l'h.  O(N^2)."""
     n = m.n[0]
     lower_transposed_times(m.root, m.l, m.loading, 0, n)
     lower_times(m.root, m.loading, m.h, n)
@@ -65,9 +65,9 @@ def foresee_by_factor(m: FactorModel) -> Real:
 
 @kernel
 def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
-    """Update L by a sample with a noisy label, given loading.  ``own`` is the variance of the sample's component along z_n.  O(N^2).
+    """Update L for a sample with a noisy label, given loading.  own: the variance of the sample's component along z_n.  O(N^2).
 
-    The row of z_n is then -share sqrt(own), with sqrt(noise / (noise + own)) on the diagonal.
+    If the sample is stored, the new row of L is -share sqrt(own), with sqrt(noise / (noise + own)) on the diagonal.
     """
     n = m.n[0]
     known = real(0)
@@ -83,14 +83,14 @@ def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
 
 @kernel
 def draft_mean(m: FactorModel, o: Index, keep: Real, step: Real) -> None:
-    """Write to m.ph the mean times keep, plus h times step.  O(N)."""
+    """Set m.ph to keep * mean + step * h.  O(N)."""
     for j in range(m.n[0]):
         m.ph[j] = keep * m.expected[j, o] + step * m.h[j]
 
 
 @kernel
 def learn_mean(m: FactorModel, keep: Real, inverse: Real) -> None:
-    """Update the mean to keep times the old mean plus h e / s_y^2, where 1 / s_y^2 is ``inverse``.  O(N) for each output."""
+    """Set the mean to keep * mean + h e / s_y^2, where 1 / s_y^2 = inverse.  O(N) for each output."""
     for o in range(len(m.error)):
         draft_mean(m, o, keep, m.error[o] * inverse)
         for j in range(m.n[0]):
@@ -99,7 +99,7 @@ def learn_mean(m: FactorModel, keep: Real, inverse: Real) -> None:
 
 @kernel
 def enter_mean(m: FactorModel, n: Index, step: Real) -> None:
-    """Set the mean of the sample's own coordinate to e times ``step``.  O(1) for each output."""
+    """Set the mean of the sample's own coordinate to e * step.  O(1) for each output."""
     for o in range(len(m.error)):
         m.expected[n, o] = bounded(m.error[o] * step, m.alpha_limit)
 
@@ -119,7 +119,7 @@ def leave_mean(m: FactorModel, r: Index, count: Index) -> None:
 
 @kernel
 def renew_multipliers(m: FactorModel) -> Bool:
-    """Recompute alpha = T' expected for a new T.  False: a multiplier is out of range.  O(N^2)."""
+    """Recompute alpha = T' expected for a new T.  Returns False if a multiplier is out of range.  O(N^2)."""
     n = m.n[0]
     for o in range(len(m.expected[0])):
         for j in range(n):
@@ -142,7 +142,10 @@ def forget_mean(m: FactorModel) -> None:
 
 @kernel
 def keeps_mean(m: FactorModel) -> Bool:
-    """Whether learning could have led to this state: keeps() holds, and alpha = T' expected, also in unused places.  O(N^2)."""
+    """Whether learning could have led to this state.  O(N^2).
+
+    Both keeps() and alpha = T' expected must hold.  The unused rows of ``expected`` must be zero.
+    """
     if not keeps(m):
         return False
     if not m.forgets:

@@ -1,7 +1,7 @@
 """How the other multipliers change to replace the multiplier of a removed vector (Mitchinson et al. 2003, section 2).
 
-A projection is one entry of ``PROJECTIONS``.  Each projection changes beta so that the other vectors replace candidate
-r, and writes to p and row the numbers that take_out() needs.
+Each entry of ``PROJECTIONS`` is a projection.  A projection changes beta so that the other vectors replace candidate r, and
+writes the intermediate results that take_out() needs to p and row.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def project_klms(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def projects_late(m: OnlineModel) -> Bool:
-    """Whether to project only after the vector has left T: P_:r is then known without another product with T."""
+    """Whether to project only after the vector was removed from T, because P_:r is then known without another product with T."""
     if only_grows(m) or m.rounds or m.before or m.truncates_old or m.truncates_small:
         return False
     if m.projection != Projection.KLMS:
@@ -58,7 +58,7 @@ def projects_late(m: OnlineModel) -> Bool:
 
 @kernel
 def project_late(m: OnlineModel, r: Index) -> None:
-    """project_klms() for a stored vector, given P_:r in p, where P includes the sample.  bearable() has checked the ranges.  O(N)."""
+    """project_klms() for a stored vector.  Needs P_:r in p, where P includes the sample.  bearable() has checked the ranges.  O(N)."""
     scale = real(1) / (m.p[r] if m.p[r] > SMALLEST_DIAGONAL else SMALLEST_DIAGONAL)
     for o in range(len(m.alpha[0])):
         g = m.beta[r, o] * scale
@@ -122,9 +122,8 @@ def project_fklms(m: OnlineModel, r: Index) -> None:
 def project_bounded(m: OnlineModel, r: Index) -> None:
     """beta = alpha + K_:r alpha_r, where K_:r is divided by the sum of its magnitudes if the sum is above 1.  O(N).
 
-    Mitchinson et al. 2003, eq. 16, treats the other vectors as orthogonal.  Where vectors are close together, their
-    parts would add up to more than alpha_r, and multipliers would grow without limit.  The division prevents this.
-    Needs row.
+    Mitchinson et al. 2003, eq. 16, treats the other vectors as orthogonal.  If these vectors are close together,
+    their shares add up to more than alpha_r, and multipliers grow without limit.  The division prevents this.  Needs row.
     """
     n = m.n[0]
     total = real(0)
@@ -133,7 +132,7 @@ def project_bounded(m: OnlineModel, r: Index) -> None:
             m.q[i] = likeness(m, i, r)
             total += absolute(m.q[i])
     if not m.before and r < n:
-        # in rounds after the sample was stored, the loop above has already counted this sample
+        # if the sample is stored already, it was counted in the loop above
         if not (m.rounds and m.newest[0] == 0):
             total += absolute(m.k[r])
     scale = real(1)
@@ -186,9 +185,9 @@ def project_ls(m: OnlineModel, r: Index) -> None:
 class ProjectionRule:
     """A projection and its parts.
 
-    says: its effect, or its equation.  number: its number in ``Projection``.  before, after: the kernels that run
-    before and after locate(), which computes p and row.  row: whether the projection needs row.  keeps: the quantities
-    that are kept for the stored vectors, see ``OnlineConfig``.
+    says: the effect of the projection, or its equation.  number: the value in ``Projection``.  before, after: the kernels that run
+    before and after locate(), which computes p and row.  row: whether the projection needs row.  keeps: which data are
+    stored in addition to the vectors; see the fields ``keeps_...`` of ``OnlineConfig``.
     """
 
     name: str
@@ -215,7 +214,7 @@ PROJECTIONS = {
         ),
         ProjectionRule(
             "fklms",
-            "as klms, taking the other vectors as orthogonal (eq. 16)",
+            "as klms, but as if the other vectors were orthogonal (eq. 16)",
             Projection.FKLMS,
             after=project_fklms,
             row=True,
@@ -228,7 +227,7 @@ PROJECTIONS = {
         ),
         ProjectionRule(
             "bounded",
-            "as fklms, but together the other vectors get at most the removed multiplier",
+            "as fklms, but the multipliers added to the other vectors sum to at most the removed multiplier",
             Projection.BOUNDED,
             after=project_bounded,
             row=True,
@@ -253,12 +252,12 @@ def project_after(m: OnlineModel, r: Index) -> None:
 
 @_by_projection(lambda projection: always if projection.row else never)
 def needs_row(m: OnlineModel) -> Bool:
-    """Whether the projection needs row."""
+    """Whether the projection needs the array row."""
 
 
 @kernel
 def locate(m: OnlineModel, r: Index) -> None:
-    """Compute the numbers that take_out() needs for stored vector r.  O(N^2 + N D)."""
+    """Compute the intermediate results that take_out() needs to remove stored vector r.  O(N^2 + N D)."""
     if needs_row(m) or m.keeps_neighbours or m.keeps_overlap:
         measure_row(m, r)
     if m.keeps_factor:
@@ -268,9 +267,9 @@ def locate(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def project(m: OnlineModel, r: Index) -> None:
-    """Change the multipliers in beta so that the other vectors replace candidate r; bearable() then says whether the result may be stored.
+    """Change the multipliers in beta so that the other vectors replace candidate r.  The caller must then call bearable().
 
-    Also computes the numbers that take_out() needs.
+    Also computes the intermediate results that take_out() needs.
     """
     project_before(m, r)
     if is_stored(m, r):

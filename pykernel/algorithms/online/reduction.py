@@ -1,4 +1,4 @@
-"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector is removed, and how it is removed.
+"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector is removed, and how.
 
 If k(x, x) differs from 1 for some x, the normalised kernel k(a, b) / sqrt(k(a, a) k(b, b)) is used.  Then
 f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored multipliers are alpha_i sqrt(k(v_i, v_i)).
@@ -34,7 +34,7 @@ from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real, unr
 
 @kernel
 def score(m: OnlineModel, i: Index) -> Real:
-    """A candidate's score: the cost of its removal, times its claim to stay if claims fade.  O(1) for each output."""
+    """A candidate's score: the cost of removing the candidate; if claims fade, times its claim to stay.  O(1) for each output."""
     if m.fades:
         if i < m.n[0] and m.claim[i] < real(1):
             return m.claim[i] * cost(m, i)
@@ -43,7 +43,7 @@ def score(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def precedes(m: OnlineModel, i: Index, r: Index) -> Bool:
-    """Whether to remove candidate i rather than r, if both have the same score."""
+    """Whether to remove candidate i rather than candidate r if i and r have the same score."""
     by_technique = goes_first(m, i, r)
     if by_technique != 0:
         return by_technique > 0
@@ -65,7 +65,7 @@ def first_certain(m: OnlineModel, count: Index) -> Index:
 
 @kernel
 def first_bound(m: OnlineModel, count: Index) -> Index:
-    """The first candidate whose score is only a lower bound; ``count`` if there is none.  O(N)."""
+    """The first candidate whose score is only a lower bound; ``count`` if all scores are exact.  O(N)."""
     for i in range(count):
         if unsure(m, i):
             return i
@@ -74,7 +74,7 @@ def first_bound(m: OnlineModel, count: Index) -> Index:
 
 @kernel
 def cheapest(m: OnlineModel) -> Index:
-    """Position of the candidate with the smallest score.  precedes() and then the position decide ties."""
+    """Position of the candidate with the smallest score.  Ties are decided by precedes(), and then by position."""
     count = candidates(m)
     r = 0
     if m.keeps_neighbours:
@@ -94,9 +94,9 @@ def cheapest(m: OnlineModel) -> Index:
 
 @kernel
 def resolve_neighbours(m: OnlineModel) -> None:
-    """Search for the lost neighbours that the choice depends on, at most SEARCHES of them.  O(N), and O(N D) for each search.
+    """Search for lost neighbours on which the choice depends, at most SEARCHES times.  O(N), and O(N D) for each search.
 
-    A score that is computed from a lower bound of a distance is itself a lower bound.  The smallest exact score is certainly
+    A score that is computed from a lower bound on a distance is itself a lower bound.  The smallest exact score is certainly
     the smallest of all scores if it is below every lower bound.
     """
     count = candidates(m)
@@ -114,7 +114,7 @@ def resolve_neighbours(m: OnlineModel) -> None:
                     if bound:
                         lost = i
         if m.before and lost == count:
-            # every sample removes a vector, so a remaining search is used for another lost neighbour
+            # every sample leads to a removal, so use a remaining search for another lost neighbour
             lost = first_bound(m, count)
         if lost == count:
             break
@@ -148,7 +148,7 @@ def negligible(m: OnlineModel, r: Index) -> Bool:
 
 @kernel
 def keeps_order(m: OnlineModel) -> Bool:
-    """Whether vectors are kept in order of arrival, like the rows of matrices."""
+    """Whether vectors are kept in order of arrival, as the rows of matrices are."""
     return m.keeps_factor or m.keeps_complex
 
 
@@ -169,8 +169,8 @@ def append(m: OnlineModel) -> None:
 
 @kernel
 def take_out(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r from all that is kept for the count vectors.  [keeps_factor] For P and Q, p must contain P_:r.
-    [keeps_neighbours] For the neighbours, measure_row() must have set row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
+    """Remove vector r from the data that are stored for ``count`` vectors.  [keeps_factor] If P or Q is kept, p must contain P_:r.
+    [keeps_neighbours] measure_row() must have set row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
 
     count: n, or n + 1 after append().
     """
@@ -196,11 +196,11 @@ def take_out(m: OnlineModel, r: Index, count: Index) -> None:
 
 @kernel
 def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
-    """Store the sample, which is candidate ``newest``, as vector r: after the last one, or in a free place.  O(N + D).
+    """Store the sample, which is candidate ``newest``, as vector r: after the last vector, or at a free position.  O(N + D).
 
     Mitchinson et al. 2003, eq. 3-6.
     """
-    # this cannot happen, but GCC does not know that and warns
+    # the condition is never true, but prevents a warning of GCC
     if r >= len(m.v):
         return
     place(m, x, r)
@@ -226,9 +226,9 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
 
 @kernel
 def close_gap(m: OnlineModel, r: Index) -> None:
-    """Move up the vectors after the removed vector r.  O(N D)."""
+    """Move the vectors after the removed vector r to the preceding positions.  O(N D)."""
     last = m.n[0] - 1
-    # this cannot happen, but GCC does not know that and warns
+    # the condition is never true, but prevents a warning of GCC
     if last >= len(m.v):
         return
     for i in range(r, last):
@@ -274,7 +274,7 @@ def grow_older(m: OnlineModel) -> None:
     """Update ages and claims after one more sample was learned."""
     if m.fades:
         for i in range(m.n[0]):
-            # the sample renews claims of vectors near it
+            # a sample renews the claims of vectors near the sample
             renewed = FRESH * absolute(m.k[i])
             faded = m.fading * m.claim[i]
             m.claim[i] = clipped(renewed if renewed > faded else faded, FAINT, FRESH)

@@ -1,4 +1,4 @@
-"""The kernel expansion under a budget: its memory, its parameters and its value (Mitchinson et al. 2003, section 1)."""
+"""The kernel expansion under a budget: memory, parameters and evaluation (Mitchinson et al. 2003, section 1)."""
 
 from enum import IntEnum
 
@@ -38,16 +38,16 @@ class OnlineStatus(IntEnum):
 
 
 class Metric(IntEnum):
-    """The cost of removing an expansion vector (Mitchinson et al. 2003, section 2)."""
+    """How the cost of removing an expansion vector is measured (Mitchinson et al. 2003, section 2)."""
 
     MAGNITUDE = 0  # |alpha_i|: number truncation, NT
     AGE = 1  # the oldest vector is removed: age truncation, AT
-    KLMS = 2  # kappa_i = 1 / P_ii: the part of the vector that the other vectors cannot express, eq. 13
+    KLMS = 2  # kappa_i = 1 / P_ii: the part of the vector outside the span of the others, eq. 13
     MKLMS = 3  # alpha_i^2 kappa_i: the squared norm of the change of f, from eq. 13
     SUP = 4  # |alpha_i| kappa_i: the change of f at the vector itself
-    LS = 5  # alpha_i^2 / Q_ii, Q = P^2: the squared change of f at the expansion vectors, from eq. 14
+    LS = 5  # alpha_i^2 / Q_ii, Q = P^2: the sum of the squared changes of f at the vectors, from eq. 14
     LSREG = 6  # LS plus a penalty on the multipliers that stay, eq. 20
-    LSRIDGE = 7  # LSREG, with a projection that minimises the same sum
+    LSRIDGE = 7  # as LSREG, with a projection that minimises LSREG's sum
     FKLMS = 8  # 1 - max_j k_ij, eq. 17
     FMKLMS = 9  # alpha_i^2 (1 - max_j k_ij), eq. 18
     AFKLMS = 10  # 1 - sum_j k_ij^2, section 5
@@ -55,7 +55,7 @@ class Metric(IntEnum):
 
 
 class Projection(IntEnum):
-    """How the other multipliers change to replace the removed one (Mitchinson et al. 2003, section 2)."""
+    """How the other multipliers change to replace the removed multiplier (Mitchinson et al. 2003, section 2)."""
 
     NONE = 0
     KLMS = 1  # eq. 12
@@ -74,13 +74,13 @@ class Tie(IntEnum):
 
 
 FRESH = Constant(4.0)
-"""A vector's claim to stay, at the time when the vector is stored or repeated by a sample.  A claim has an effect only below 1."""
+"""A vector's claim to stay when the vector is stored, or when a sample repeats it.  A claim has an effect only if it is below 1."""
 FAINT = Constant(2.0**-60)
 """Claims do not fade below this value."""
 ALPHA_FLOOR = Constant(2.0**-100)
 """Smaller multipliers are stored as zero: otherwise a decaying multiplier would become a subnormal number."""
 LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
-"""A limit far above any element of a factor of (K + ridge I)^-1, and any element of P k.  None of them is above 1 / sqrt(ridge)."""
+"""A limit far above any element of a factor of (K + ridge I)^-1, or of P k.  These elements are at most 1 / sqrt(ridge)."""
 LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
 """A limit far above any element of P, which is at most 1 / ridge, and of Z, which is at most 1 / sqrt(mu).  The square of this
 limit is far above any element of Q."""
@@ -90,7 +90,7 @@ LOOSE = Constant(2.0**-6)
 """Tolerance of the inequalities that must hold between a sample and the stored matrices.  Even with the smallest ridge, rounding
 errors are below 2^-18 in float32."""
 FAR = Constant(float32=1e38, float64=1e300)
-"""Squared distance to a neighbour that does not exist.  Distances within the input limit are smaller."""
+"""Squared distance to the nearest neighbour if there is no neighbour.  Distances of inputs within their limit are smaller."""
 AGE_MOST = 1_000_000_000
 """Ages stop growing at this number, which fits in int32."""
 
@@ -101,7 +101,7 @@ class Expansion(Struct):
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors
     diagonal: Real[N_MAX]  # k(v, v) before normalisation
     alpha: between(Real[N_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers of the expansion vectors
-    # triangles and symmetric matrices are packed, with room for all vectors and one more sample.
+    # triangles and symmetric matrices are packed, with room for all vectors and one more sample
     # T, a square root of the inverse Gram matrix: T' T = P = (K + ridge I)^-1
     t: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
     inverse: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT, LARGEST_ELEMENT)  # P, for LS
@@ -122,18 +122,18 @@ class Expansion(Struct):
     # each vector's distance d to its nearest neighbour; d <= 0 means that the distance is at least |d|
     neighbour: between(Real[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
-    n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
+    n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later elements are zero
     probe: between(Index, 0, N_MAX)  # the next vector whose overlap is recomputed, or whose column of Z is corrected
 
 
 SEARCHES = 2
-"""Largest number of searches for lost neighbours in one choice; few choices would need more (docs/records.md, searches)."""
+"""Largest number of searches for lost neighbours in one choice.  Few choices need more searches (docs/records.md, searches)."""
 
 
 class Work(Struct):
-    """Intermediate results.  Every call recomputes them; they may be zero at first.
+    """Intermediate results.  Every call recomputes the intermediate results, so their initial values may be zero.
 
-    When the newest sample competes with the n stored vectors, it is candidate number n.
+    If the newest sample competes with the n stored vectors, the newest sample is candidate n.
     """
 
     own: Real  # k(x, x) of the sample before normalisation
@@ -142,23 +142,23 @@ class Work(Struct):
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
     l: Real[N_MAX]  # T k: the sample in coordinates in which the Gram matrix is I
     u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors, followed by -1
-    p: Real[N_MAX + 1]  # one column of P; then the numbers that the rotations collect
+    p: Real[N_MAX + 1]  # one column of P; then intermediate results of rotations
     q: Real[N_MAX + 1]  # one column of Q, or kernel values; then cosines
-    score: Real[N_MAX + 1]  # numbers from which the candidates' scores are computed; then sines
+    score: Real[N_MAX + 1]  # intermediate results for the candidates' scores; then sines
     t_re: Real[N_MAX + 1]  # real part of Z k, followed by -1
     t_im: Real[N_MAX + 1]  # imaginary part of Z k, followed by 0
     h: Real[N_MAX + 1]  # the sample's covariances; then sines
     ph: Real[N_MAX]  # the new mean; then the new multipliers
     loading: Real[N_MAX + 1]  # the sample in coordinates of the covariance's factor; then cosines
-    narrowing: Real[N_MAX]  # the number by which each column of the covariance's factor is multiplied
-    share: Real[N_MAX]  # the multiple of the later columns' part of h that is subtracted from each column
+    narrowing: Real[N_MAX]  # for each column of the covariance's factor: the number that multiplies the column
+    share: Real[N_MAX]  # for each column of the factor: how many times the later columns' part of h is subtracted
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
     shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu W beta, for LSRIDGE
     nearest_distance: Real  # squared distance from the sample to the nearest expansion vector
-    kappa: Real  # Schur complement: the part of the sample that the expansion vectors cannot express
-    inverse_kappa: Real  # 1 / kappa; 0 if the newest sample is no candidate for removal
+    kappa: Real  # Schur complement: the part of the sample outside the span of the expansion vectors
+    inverse_kappa: Real  # 1 / kappa; 0 if the newest sample is not a candidate for removal
     s_re: Real  # real part of the reciprocal of Z's Schur complement
     s_im: Real  # imaginary part of the reciprocal of Z's Schur complement
     label_noise: Real  # variance of a label's noise / variance of the function, where this ratio is estimated
@@ -175,10 +175,10 @@ class OnlineConfig(Config):
     tie: Tie
     decays: bool  # whether rho > 0
     forgets: bool  # whether forgetting < 1
-    relabels: bool  # FB-KRLS: whether every sample moves the labels of the vectors near it
-    limits_step: bool  # whether one sample's multiplier is limited
+    relabels: bool  # FB-KRLS: whether every sample changes the labels of nearby vectors
+    limits_step: bool  # whether the multiplier of a new sample is limited
     drafts: bool  # whether new multipliers are first kept in beta
-    rounds: bool  # whether vectors are also removed without the newest sample among the candidates
+    rounds: bool  # whether removals also happen when the newest sample is not a candidate
     before: bool  # whether a vector is removed before the sample is learned
     newest_only: bool  # whether only the newest sample may be removed
     thresholds: bool  # whether vectors are removed as soon as their score is at most lambda_max
@@ -193,30 +193,30 @@ class OnlineConfig(Config):
     keeps_overlap: bool  # whether sums of squared kernel values are kept
     keeps_ages: bool  # whether ages are kept
     fades: bool  # whether each vector's claim to stay fades with time
-    keeps_diagonal: bool  # whether k(v, v) is kept: the kernel is normalised by it
+    keeps_diagonal: bool  # whether k(v, v) is kept, because the kernel is normalised
     radial: bool  # whether k(a, b) depends on a - b only, and is never below 0
     eta: Real  # learning rate
     epsilon: Real  # KNLMS: number that is added to k'k
     keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
-    forgetting: Real  # forgetting factor: each update multiplies what was learned by this factor
+    forgetting: Real  # forgetting factor, by which each update multiplies the covariance
     root_forgetting: Real  # square root of the forgetting factor
-    forgotten: Real  # 1 - forgetting: how much of the prior each sample brings back
+    forgotten: Real  # 1 - forgetting: each update adds this multiple of the prior
     unsure: bool  # whether ``noise`` is replaced by the estimate label_noise
     noise: Real  # variance of a label's noise / variance of the function
-    noise_least: Real  # lower bound of the ratio of a label's noise variance to the function's variance at the sample
+    noise_least: Real  # lower bound on a label's noise variance / the function's variance at the sample
     label_scale: Real  # 1 / label_max_abs
     power_limit: Real  # limit far above the function's variance, in units of label_max_abs^2
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
-    kappa_least: Real  # smallest Schur complement; only rounding could give a smaller one
-    ald_threshold: Real  # a sample is not stored if kappa, the part of it that is new, is at most this
+    kappa_least: Real  # smallest Schur complement; only rounding errors could lead to a smaller value
+    ald_threshold: Real  # a sample is not stored if kappa is at most this
     ald_distance: Real  # a sample is not stored if its squared distance to an expansion vector is at most this
     penalty: Real  # weight C of the squared multipliers, eq. 20
     root_mu: Real  # square root of mu, the weight of the squared multipliers relative to the squared change of f
-    fading: Real  # each sample multiplies the claims of the vectors far from it by this factor
+    fading: Real  # factor by which a sample multiplies the claims of vectors far from the sample
     lambda_max: Real  # vectors whose score is at most this are removed
     truncate_below: Real  # vectors with multipliers below this are removed
     truncate_age: Index  # vectors of this age are removed
-    removals: Index  # largest number of vectors that one update removes, not counting the one that is replaced
+    removals: Index  # largest number of vectors that one update removes, without the vector that a sample replaces
     label_max_abs: Real  # largest magnitude of the values that the rule has to learn
     alpha_limit: Real  # largest |alpha| that is stored
     scaled_limit: Real  # largest magnitude of a scaled input
@@ -235,19 +235,19 @@ class OnlineModel(Framed):
 
 @kernel
 def as_element(value: Real) -> Real:
-    """An element of P, kept within limits.  Learning never reaches these limits, but a forged snapshot may."""
+    """Clip an element of P to its limits.  Learning never exceeds these limits, but a forged snapshot may."""
     return bounded(value, LARGEST_ELEMENT)
 
 
 @kernel
 def as_product(value: Real) -> Real:
-    """An element of Q = P P or of Z, kept within limits."""
+    """Clip an element of Q = P P or of Z to its limits."""
     return clipped(value, -(LARGEST_ELEMENT * LARGEST_ELEMENT), LARGEST_ELEMENT * LARGEST_ELEMENT)
 
 
 @kernel
 def intact(m: OnlineModel) -> Bool:
-    """Whether the count n is within its range.  If it is, no loop runs past an array, even if the memory was overwritten."""
+    """Whether the count n is within its range.  With a valid count, no loop runs past an array, even if other memory was overwritten."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
@@ -264,7 +264,7 @@ def alike(m: OnlineModel, i: Index, x: Real[DIM], own: Real) -> Real:
 
 @kernel
 def alike_stored(m: OnlineModel, i: Index, j: Index) -> Real:
-    """Similarity of expansion vectors i and j: bit for bit the value that was computed when j was a sample.  O(D)."""
+    """Similarity of expansion vectors i and j, bit for bit equal to the similarity that was computed when j was a sample.  O(D)."""
     if m.function == KernelFunction.GAUSSIAN:
         return gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
     return alike(m, i, m.v[j], m.diagonal[j])
@@ -321,7 +321,7 @@ def expand_alike(m: OnlineModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def settle(a: Real) -> Real:
-    """A multiplier as it is stored.  Very small ones are stored as zero."""
+    """A multiplier as it is stored.  Very small multipliers are stored as zero."""
     if absolute(a) < ALPHA_FLOOR:
         return real(0)
     return a
@@ -329,7 +329,7 @@ def settle(a: Real) -> Real:
 
 @kernel
 def kept(m: OnlineModel, a: Real) -> Real:
-    """A stored multiplier after the decay of one update.  Mitchinson et al. 2003, eq. 5."""
+    """A stored multiplier after one update's decay.  Mitchinson et al. 2003, eq. 5."""
     if m.decays:
         return settle(m.keep * a)
     return a
@@ -344,7 +344,7 @@ def place(m: OnlineModel, x: Real[DIM], i: Index) -> None:
 
 @kernel
 def present(m: OnlineModel, x: Real[DIM]) -> None:
-    """Compute f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D)."""
+    """Write f(x) to m.error, and compute the distances and kernel values that the next update needs.  O(N D)."""
     if m.function == KernelFunction.GAUSSIAN:
         nearest = 0
         nearest_distance = FAR
@@ -375,7 +375,7 @@ def present(m: OnlineModel, x: Real[DIM]) -> None:
 
 @kernel
 def present_alike(m: OnlineModel, x: Real[DIM]) -> None:
-    """present() for any kernel, after measure().  Kernel values k are normalised; distances are 1 - |k|.  O(N D)."""
+    """present() for any kernel.  Needs measure().  Kernel values k are normalised, and distances are 1 - |k|.  O(N D)."""
     nearest = 0
     nearest_distance = real(1)
     for o in range(len(m.error)):

@@ -1,7 +1,8 @@
 """The techniques: which candidate is removed (Mitchinson et al. 2003, sections 2 and 5).
 
-Each technique is a cost; the candidate with the smallest cost is removed.  Every technique is an entry of ``TECHNIQUES``;
-the kernels that it needs are defined above it.  Computing all costs takes O(N^2) with matrices, and O(N D) without them.
+A technique defines the cost of removing a candidate; the candidate with the smallest cost is removed.  Each technique is an
+entry of ``TECHNIQUES``, and its kernels are defined above it.  Computing the costs of all candidates takes O(N^2) with matrices,
+and O(N D) without matrices.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ def nothing_of(m: OnlineModel, i: Index) -> None:
 
 @kernel
 def undecided(m: OnlineModel, i: Index, r: Index) -> Index:
-    """The technique has no preference between two candidates of the same cost."""
+    """Return 0: the technique does not break ties."""
     return 0
 
 
@@ -50,13 +51,15 @@ def unchanged(m: OnlineModel, value: Real) -> Real:
 class Technique:
     """A technique and its parts.
 
-    says: the vector that is removed, in words.  metric: the technique's number in ``Metric``.  projection: the default
-    projection.  cost: computes the cost of removing a candidate, once ``survey`` has run, in O(1) for each output.
-    survey: computes the numbers that the costs of all candidates need, in O(N^2) or less.  survey_newest: computes these
-    numbers for the newest sample only.  survey_one: computes them for one candidate, after a search for its neighbour.
-    before: breaks a tie; a result above 0 removes i, below 0 removes r.  comparable: converts a cost to the unit of
-    lambda_max.  keeps: the quantities that are kept for the stored vectors, see ``OnlineConfig``.  fades: whether the
-    cost may be multiplied by a vector's claim to stay; such a cost must not be negative.
+    says: a description of the vector that is removed.  metric: the value in ``Metric``.  projection: the default projection.
+    cost: computes the cost of removing a candidate, once ``survey`` has run, in O(1) for each output.
+    survey: computes the intermediate results for the costs of all candidates, in O(N^2) or less.
+    survey_newest: computes the intermediate results for the newest sample only.
+    survey_one: computes the intermediate results for one candidate, after a search for its neighbour.
+    before: breaks a tie: if the result is above 0, i is removed; if it is below 0, r is removed.
+    comparable: converts a cost to the unit of lambda_max.
+    keeps: the data that are stored in addition to the vectors; see the fields ``keeps_...`` of ``OnlineConfig``.
+    fades: whether the cost may be multiplied by a vector's claim to stay; such a cost must not be negative.
     """
 
     name: str
@@ -80,13 +83,13 @@ NT = Technique("nt", "the vector with the smallest multiplier", Metric.MAGNITUDE
 
 @kernel
 def no_cost(m: OnlineModel, i: Index) -> Real:
-    """All candidates cost the same; their ages decide."""
+    """Return 0: all candidates have the same cost, and their ages decide."""
     return real(0)
 
 
 @kernel
 def older_by(m: OnlineModel, i: Index, r: Index) -> Index:
-    """Above 0 if candidate i is older than r, below 0 if it is younger."""
+    """Above 0 if candidate i is older than r, below 0 if i is younger, 0 if the ages are equal."""
     own = age_of(m, i)
     other = age_of(m, r)
     if own == other:
@@ -101,13 +104,17 @@ AT = Technique("at", "the oldest vector", Metric.AGE, "none", no_cost, before=ol
 
 @kernel
 def rest(m: OnlineModel, i: Index) -> Real:
-    """kappa_i = 1 / P_ii: the part of the vector that the other vectors cannot express.  Mitchinson et al. 2003, eq. 13."""
+    """kappa_i = 1 / P_ii: the part of the vector outside the span of the other vectors.  Mitchinson et al. 2003, eq. 13."""
     return real(1) / m.score[i]
 
 
 @kernel
 def weighted_rest(m: OnlineModel, i: Index) -> Real:
-    """alpha_i^2 / score_i.  If score_i is P_ii, this is the squared norm of the change of f; if it is Q_ii, the squared change of f at the vectors."""
+    """alpha_i^2 / score_i.
+
+    If score_i = P_ii, the cost is the squared norm of the change of f.  If score_i = Q_ii, the cost is the sum of the squared changes
+    of f at the vectors.
+    """
     return energy(m, i, real(1) / m.score[i])
 
 
@@ -124,7 +131,7 @@ def for_each_candidate(m: OnlineModel, value: Real) -> Real:
 
 
 KLMS = Technique(
-    "klms", "the vector that the others express best", Metric.KLMS, "klms",
+    "klms", "the vector nearest to the span of the others", Metric.KLMS, "klms",
     rest, inverse_diagonal, newest_diagonal, keeps=("factor",),
 )  # fmt: skip
 MKLMS = Technique(
@@ -143,7 +150,7 @@ LS = Technique(
 
 @kernel
 def surveyed(m: OnlineModel, i: Index) -> Real:
-    """The cost as computed by the survey."""
+    """The cost that survey() has computed."""
     return m.score[i]
 
 
@@ -155,7 +162,7 @@ LSREG = Technique(
 
 @kernel
 def ridge_loss(m: OnlineModel, i: Index) -> Real:
-    """sum_o shrunk_i^2 / W_ii: the value of eq. 20 of Mitchinson et al. 2003 after the projection that minimises it."""
+    """sum_o shrunk_i^2 / W_ii.  This cost is the minimum of eq. 20 of Mitchinson et al. 2003, which the projection reaches."""
     part = real(1) / m.score[i]
     total = real(0)
     for o in range(len(m.alpha[0])):
@@ -173,7 +180,7 @@ LSRIDGE = Technique(
 
 @kernel
 def from_distance(m: OnlineModel, value: Real) -> Real:
-    """1 - k from a Gaussian kernel's squared distance; for other kernels, the distance is 1 - |k| already."""
+    """Convert the squared distance of a Gaussian kernel to 1 - k.  For other kernels, the distance is 1 - |k| already."""
     if m.function == KernelFunction.GAUSSIAN:
         return one_minus_exp(m.gamma * value)
     return value
@@ -181,7 +188,7 @@ def from_distance(m: OnlineModel, value: Real) -> Real:
 
 @kernel
 def weigh_isolation(m: OnlineModel, i: Index) -> None:
-    """score_i = alpha_i^2 (1 - max_j k_ij), or a lower bound of it.  Mitchinson et al. 2003, eq. 18."""
+    """score_i = alpha_i^2 (1 - max_j k_ij), or a lower bound on this score.  Mitchinson et al. 2003, eq. 18."""
     m.score[i] = energy(m, i, from_distance(m, isolation(m, i)))
 
 
@@ -247,27 +254,27 @@ def cost(m: OnlineModel, i: Index) -> Real:
 
 @_by_technique(lambda technique: technique.survey)
 def survey(m: OnlineModel) -> None:
-    """Compute the numbers that the costs of all candidates need."""
+    """Compute the intermediate results for the costs of all candidates."""
 
 
 @_by_technique(lambda technique: technique.survey_newest)
 def survey_newest(m: OnlineModel) -> None:
-    """Compute the numbers that the newest sample's cost needs."""
+    """Compute the intermediate results for the cost of the newest sample."""
 
 
 @_by_technique(lambda technique: technique.survey_one)
 def survey_one(m: OnlineModel, i: Index) -> None:
-    """Compute the numbers that one candidate's cost needs."""
+    """Compute the intermediate results for the cost of one candidate."""
 
 
 @_by_technique(lambda technique: always if technique.survey is inverse_diagonal else never)
 def knows_diagonal(m: OnlineModel) -> Bool:
-    """Whether score_i is P_ii after the survey."""
+    """Whether score_i is P_ii after survey()."""
 
 
 @_by_technique(lambda technique: technique.before)
 def goes_first(m: OnlineModel, i: Index, r: Index) -> Index:
-    """Break a tie of two candidates: above 0 to remove i, below 0 to remove r."""
+    """Break a tie between two candidates: above 0 if i is removed, below 0 if r is removed, 0 if the technique does not decide."""
 
 
 @_by_technique(lambda technique: technique.comparable)

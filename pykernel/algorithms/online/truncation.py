@@ -1,4 +1,4 @@
-"""Removing old vectors and those with small multipliers or low scores, in addition to the one that a sample replaces.
+"""Removing vectors that are old, or have small multipliers or low scores, in addition to the vector that a sample replaces.
 
 Mitchinson et al. 2003.
 """
@@ -22,8 +22,8 @@ def smallness(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def stale(m: OnlineModel, older: Index) -> Index:
-    """Position of the first vector that has too small multipliers, or is too old after ``older`` was added to its age;
-    n if there is none.  O(N)."""
+    """Position of the first vector whose multipliers are too small, or whose age plus ``older`` is too large; n if there is no
+    such vector.  O(N)."""
     n = m.n[0]
     for i in range(n):
         if m.truncates_old:
@@ -40,8 +40,8 @@ def stale(m: OnlineModel, older: Index) -> Index:
 
 @kernel
 def trim(m: OnlineModel) -> None:
-    """Remove vectors that are too old or have too small multipliers, then vectors whose score is at most lambda_max,
-    but no more than ``removals`` vectors altogether."""
+    """Remove vectors that are too old or whose multipliers are too small, then vectors whose score is at most lambda_max, but at
+    most ``removals`` vectors in all."""
     for turn in range(m.removals):
         if m.n[0] == 0:
             break

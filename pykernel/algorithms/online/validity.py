@@ -1,4 +1,4 @@
-"""Checks of a saved state.  Snapshots are not trusted: the checks say whether learning could have led to the state."""
+"""Checks of a saved state: whether learning could have led to the state.  Snapshots are not trusted."""
 
 from pykernel.algorithms.kernel_choice import plain_value
 from pykernel.algorithms.kernels import NORM_LEAST
@@ -13,7 +13,7 @@ from pykernel.dialect import Bool, kernel, real
 
 @kernel
 def valid_vectors(m: OnlineModel) -> Bool:
-    """Whether learning could have stored these multipliers, claims and k(v, v), and unused places are zero.  O(N D)."""
+    """Whether learning could have led to these vectors, multipliers and claims.  Unused elements must be zero.  O(N D)."""
     n = m.n[0]
     for i in range(len(m.v)):
         for j in range(len(m.v[0])):
@@ -50,7 +50,7 @@ def valid_vectors(m: OnlineModel) -> Bool:
 
 @kernel
 def valid_matrices(m: OnlineModel) -> Bool:
-    """Whether matrices are zero in unused places.  O(N^2).
+    """Whether all unused elements of the matrices are zero.  O(N^2).
 
     The check does not compare T with the vectors, because that takes O(N^3).  Predictions do not depend on T, and
     refresh() computes T again.
@@ -83,7 +83,7 @@ def valid_matrices(m: OnlineModel) -> Bool:
 def keeps(m: OnlineModel) -> Bool:
     """Whether learning could have led to this state.  [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D).
 
-    The declared ranges of the fields have been checked before.  Unused places must be zero.
+    The declared ranges of the fields must have been checked before.  Unused elements must be zero.
     """
     if not valid_vectors(m):
         return False

@@ -1,7 +1,7 @@
-"""The functions of a program with a signal stage: raw samples go in, and the model sees features.
+"""The calls of a program with a signal stage: the calls take raw samples, and the model gets features.
 
 How the model learns depends on the source of labels.  The label of a forecast is a measure of a later step: the stage
-keeps the rows of earlier steps, and computes their features again when the label arrives.  Other models get their
+keeps the measures of earlier steps, and computes the earlier features again when the label arrives.  Other models get their
 labels from elsewhere, or have none.
 """
 
@@ -26,14 +26,14 @@ from pykernel.dialect import (
 )
 
 Answer = Variable("Answer")
-"""The type of the answer to a question of the inner model."""
+"""The type of the result that a read-only call of the inner model writes."""
 Truth = Variable("Truth")
 """The type of the inner model's labels."""
 
 
 @placeholder
 def inner_ask(m: SignalModel, x: Real[DIM], y: Answer) -> Index:
-    """A question of the inner model."""
+    """A read-only call of the inner model, such as predict()."""
 
 
 @placeholder
@@ -65,7 +65,7 @@ def inner_valid(m: SignalModel) -> Bool:
 
 @kernel
 def step(m: SignalModel, x: Real[CHANNELS]) -> Bool:
-    """Take a raw sample.  Returns whether there are new features."""
+    """Take a raw sample.  Returns whether the sample has led to new features."""
     ended = take_raw(m, x)
     tick(m)
     if ended == 0:
@@ -92,8 +92,8 @@ def concluded(status: Index) -> Index:
 def receive(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x.  O(channels); where a step ends, O(features) and O(measures blocks) more.
 
-    Returns READY if there are new features, GATHERING if not.  A negative status says why the sample was refused;
-    then nothing is changed.
+    Returns READY if there are new features, otherwise GATHERING.  A negative status says why the sample was refused; a refused
+    sample changes nothing.
     """
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
@@ -105,7 +105,7 @@ def receive(m: SignalModel, x: Real[CHANNELS]) -> Index:
 
 @kernel
 def come_true(m: SignalModel) -> Real:
-    """The value that should have been forecast for the newest step."""
+    """The newest step's value of the measure that is forecast."""
     return m.kept[m.latest[0], m.label_measure]
 
 
@@ -114,7 +114,7 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns the new features.
 
     Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the features.  A negative
-    status says why the sample was refused.  Then nothing is changed, unless the model returned REFUSED_STATE for a sample that
+    status says why the sample was refused.  A refused sample changes nothing; but if the model returned REFUSED_STATE, the sample
     was taken.
     """
     received = receive(m, x)
@@ -128,12 +128,12 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
 
 @kernel
 def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x; where a step ends, the model learns what it should have forecast for this step.
+    """Take the raw sample x; where a step ends, the model learns the value that it should have forecast for this step.
 
-    Returns GATHERING if there are no new features; READY if there are new features, but there were no features yet when
-    the forecast for this step was due; otherwise the model's status, or PASSED_OVER if the model refuses the sample.  A
-    negative status says why the raw sample was refused.  Then nothing is changed, unless the model returned
-    REFUSED_STATE for a sample that was taken.
+    Returns GATHERING if there are no new features.  Returns READY if there are new features, but no features from which this
+    step could have been forecast.  Otherwise returns the model's status, or PASSED_OVER if the model refuses the sample.  A
+    negative status says why the raw sample was refused.  A refused raw sample changes nothing; but if the model returned
+    REFUSED_STATE, the raw sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -145,7 +145,7 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
         truth = come_true(m)
         status = inner_learn(m, m.earlier, truth)
     if m.ahead > 1 and status != SignalStatus.REFUSED_STATE:
-        # the present forecast is judged when its label arrives
+        # the forecast that is made now will be judged when its label arrives
         expected = inner_expect(m, m.features)
         if expected == SignalStatus.REFUSED_STATE:
             return expected
@@ -156,7 +156,8 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
 def label(m: SignalModel, y: Truth) -> Index:
     """Learn that y is the label of the newest features.
 
-    Returns the model's status; or NO_WINDOW, with nothing changed, if there are no features or if they already have a label.
+    Returns the model's status.  Returns NO_WINDOW, and changes nothing, if there are no features or if the newest features already
+    have a label.
     """
     if m.waiting[0] == 0:
         return SignalStatus.NO_WINDOW
@@ -172,7 +173,7 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
 
     Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the label or
     the sample; after PASSED_OVER, label() may be called again.  A negative status says why the raw sample was refused.
-    Then nothing is changed, unless the model returned REFUSED_STATE for a sample that was taken.
+    A refused raw sample changes nothing; but if the model returned REFUSED_STATE, the raw sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -183,7 +184,7 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
 
 @kernel
 def ask_newest(m: SignalModel, y: Answer) -> Index:
-    """The model's answer for the newest features.  Returns NO_FEATURES, with y unchanged, if there are none yet."""
+    """Write the model's result for the newest features to y.  Returns NO_FEATURES, with y unchanged, if there are no features yet."""
     if m.ready[0] == 0:
         return SignalStatus.NO_FEATURES
     return inner_ask(m, m.features, y)
@@ -191,7 +192,7 @@ def ask_newest(m: SignalModel, y: Answer) -> Index:
 
 @kernel
 def signal(m: SignalModel, y: Real[DIM]) -> Index:
-    """Write the newest features to y.  Returns NO_FEATURES, with y unchanged, if there are none yet.  O(D)."""
+    """Write the newest features to y.  Returns NO_FEATURES, with y unchanged, if there are no features yet.  O(D)."""
     if m.ready[0] == 0:
         return SignalStatus.NO_FEATURES
     for f in range(len(y)):
@@ -201,7 +202,7 @@ def signal(m: SignalModel, y: Real[DIM]) -> Index:
 
 @kernel
 def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
-    """Write the measures of the newest step to y.  Returns NO_FEATURES, with y unchanged, if there is no step yet."""
+    """Write the measures of the newest step to y.  Returns NO_FEATURES, with y unchanged, if no step has ended yet."""
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
     if m.steps[0] == 0:
@@ -213,11 +214,11 @@ def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
 
 @kernel
 def gap(m: SignalModel, missing: Index) -> Index:
-    """Skip missing raw samples: windows and lags start again, and phases continue.  O(periods).
+    """Skip ``missing`` raw samples: windows and lags start again, and phases continue.  O(periods).
 
     Periods begin with the first raw sample after init.  To begin with sample n of each period instead of sample 0,
-    call gap(n) before the first raw sample.  The model keeps what it has learned.  Returns 0, or REFUSED_GAP if
-    missing is negative; then nothing is changed.
+    call gap(n) before the first raw sample.  The model keeps what it has learned.  Returns 0.  If ``missing`` is negative, returns
+    REFUSED_GAP and changes nothing.
     """
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
@@ -236,7 +237,7 @@ def gap(m: SignalModel, missing: Index) -> Index:
 
 @kernel
 def valid_steps(m: SignalModel) -> Bool:
-    """Whether clocks are within their periods, and features are present only if there were enough steps to compute
+    """Whether all clocks are within their periods.  If there are features, there must also have been enough steps to compute
     them.  O(periods)."""
     if not on_time(m):
         return False

@@ -1,4 +1,4 @@
-"""Features of steps as integers, in counts: replacements of kernels of ``pykernel.algorithms.signal.lags``."""
+"""Features of steps as integers, in counts: replacements for kernels of ``pykernel.algorithms.signal.lags``."""
 
 import math
 
@@ -44,7 +44,7 @@ def change_since(now: Int, then: Int) -> Int:
 
 @kernel
 def mean_of_steps(m: Int16SignalModel, f: Index, ago: Index) -> Int:
-    """The mean of a measure over several steps, the last of which is ``ago`` steps before the newest.  O(steps)."""
+    """The mean of a measure over several steps.  The last of these steps is ``ago`` steps before the newest step.  O(steps)."""
     total = 0
     for s in range(m.made_steps[f]):
         total += m.kept[row_before(m, ago + s), m.made_of[f]]
@@ -73,5 +73,5 @@ def fit_features(m: Int16SignalModel, out: Int16[DIM]) -> None:
 
 @kernel
 def come_true(m: Int16SignalModel) -> Int:
-    """The value that should have been forecast for the newest step, in the unit of labels."""
+    """The newest step's value of the measure that is forecast, in the unit of labels."""
     return floor_shift(m.kept[m.latest[0], m.label_measure] * m.label_factor, m.label_places)

@@ -1,6 +1,7 @@
 """The spectrum of a window in integers, for measures of frequency bands.
 
-The Fourier transform is that of ``pykernel.algorithms.signal.spectrum``, with numbers of 32 bits, which are halved at each level.
+As in ``pykernel.algorithms.signal.spectrum``, the real samples are transformed as half as many complex samples.  The transform uses
+32-bit integers, which are halved at each level.
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
@@ -34,10 +35,10 @@ def weighed(m: Int16SignalModel, j: Index, t: Index, mean: Int) -> Int:
 
 @kernel
 def prepare(m: Int16SignalModel, j: Index) -> None:
-    """Write the window of channel j to re and im as complex numbers of two samples each, in bit-reversed order.  O(W)."""
+    """Write the window of channel j to re and im, in bit-reversed order.  Two samples form a complex number.  O(W)."""
     mean = mean_of(m, j)
     for i in range(len(m.im)):
-        # the position of number i + W / 4 is the position of number i, plus 1
+        # element i + W / 4 is stored directly after element i
         half = i if i < len(m.reversed) else i - len(m.reversed)
         to = m.reversed[half] + (0 if i < len(m.reversed) else 1)
         m.re[to] = weighed(m, j, 2 * i, mean)
@@ -48,7 +49,7 @@ def prepare(m: Int16SignalModel, j: Index) -> None:
 def transform(m: Int16SignalModel) -> None:
     """Compute the Fourier transform of the complex numbers in re and im, divided by their number.  O(W log W).
 
-    Each level halves its sums of two numbers, so that no magnitude exceeds the larger of the two.
+    Each level halves its sums of two numbers, so that a result's magnitude does not exceed the larger of their magnitudes.
     """
     last = word(len(m.im) - 1)
     for level in range(m.fourier_levels):
@@ -97,7 +98,7 @@ def spectrum_of(m: Int16SignalModel, j: Index) -> None:
 
 @kernel
 def band_of(m: Int16SignalModel, i: Index) -> Int:
-    """Root mean square of the part of the signal between two frequencies.  O(frequencies)."""
+    """Root mean square of the signal in a frequency band.  O(frequencies)."""
     high = word(0)
     low = word(0)
     for f in range(m.band_first_bin[i], m.band_after_bin[i]):

@@ -33,7 +33,7 @@ class Int16Signal(Struct):
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
     clock: between(Index[PERIODS], 0, 65535)  # samples since each period began
     raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
-    block: between(Index, 0, BLOCKS - 1)  # place of the block that is being gathered
+    block: between(Index, 0, BLOCKS - 1)  # position of the block that is being gathered
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
     gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
     begun: between(Index, 0, 1)  # 1: there is a previous sample since the last gap
@@ -41,7 +41,7 @@ class Int16Signal(Struct):
     steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
     waiting: between(Index, 0, 1)  # 1: the newest features have not been learned yet
-    features: between(Int16[DIM], -32767, 32767)  # the newest features: what the model sees
+    features: between(Int16[DIM], -32767, 32767)  # the newest features, which are the model's inputs
     kept: between(
         Int16[FEATURES_KEPT, MEASURES], -32767, 32767
     )  # measures of the latest steps; row ``latest`` is the newest
@@ -59,7 +59,7 @@ class Int16SignalWork(Struct):
 
     re: between(Int[RAW_HALF + 1], -WAVE_MOST, WAVE_MOST)  # real parts in the Fourier transform
     im: between(Int[RAW_HALF], -WAVE_MOST, WAVE_MOST)
-    lifted: between(Int16[CHANNELS], -32767, 32767)  # a raw sample in the counts that are measured
+    lifted: between(Int16[CHANNELS], -32767, 32767)  # a raw sample in the counts from which measures are computed
     earlier: between(Int16[DIM], -32767, 32767)  # features of the step whose label has arrived
     measured: between(Int16[MEASURES], -32767, 32767)  # the measures of the window
 
@@ -68,9 +68,9 @@ class Int16SignalConfig(Config):
     """Parameters of the stage in integers, derived from a spec by ``pykernel.spec.signal_int16``."""
 
     has_squares: bool  # whether a measure needs sums of squares
-    has_coarse: bool  # whether some features are in a coarser unit, because their centers will be subtracted
+    has_coarse: bool  # whether some features have a coarser unit, with room for subtracting their centers
     sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
-    fill: Int16[CHANNELS]  # a raw sample is multiplied by this power of two before it is used for measures
+    fill: Int16[CHANNELS]  # power of two by which a raw sample is multiplied before measures are computed
     block_most: Index  # largest |sum| of a block
     window: Index
     label_factor: Index  # the size of one count of the label, in units of 1 / LABEL_SCALE, times 2^label_places
@@ -81,7 +81,7 @@ class Int16SignalConfig(Config):
     has_narrow: bool  # whether the model accepts only a part of the range of some features
     made_low: Int16[DIM]  # smallest feature that the model accepts
     made_high: Int16[DIM]  # largest feature that the model accepts
-    made_shift: Uint8[DIM]  # a feature is divided by 2 to this power
+    made_shift: Uint8[DIM]  # log2 of the number by which a feature is divided
     period_share: Int[PERIODS]  # 2^31 / samples
 
 

@@ -1,7 +1,7 @@
 """Measures of a window in integers: raw samples in counts of 16 bits, features in counts.
 
 Sums over blocks are exact, so the sum over a window is the sum over its blocks, and each measure is rounded only
-once.  Everything that needs no arithmetic (which sums and measures there are, and when a step ends) is in
+once.  The code without arithmetic, which decides which sums and measures are computed and when a step ends, is in
 ``pykernel.algorithms.signal.window``.
 """
 
@@ -185,7 +185,7 @@ def no_tones(m: Int16SignalModel, j: Index) -> None:
 
 @kernel
 def take_raw(m: Int16SignalModel, sample: Int16[CHANNELS]) -> Index:
-    """Convert a raw sample to the counts that are measured, and take it."""
+    """Convert a raw sample to the counts from which measures are computed, and take the converted sample."""
     for j in range(len(sample)):
         m.lifted[j] = clip(sample[j] * m.fill[j], -FULL, FULL)
     return take_sample(m, m.lifted)

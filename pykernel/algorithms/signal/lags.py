@@ -17,7 +17,7 @@ def on_time(m: SignalModel) -> Bool:
 
 @kernel
 def intact_signal(m: SignalModel) -> Bool:
-    """Whether every count is within its range, so that no call goes beyond its arrays.  O(periods)."""
+    """Whether every count is within its range.  With valid counts, no call reads or writes outside of an array.  O(periods)."""
     if m.latest[0] < 0 or m.latest[0] >= len(m.kept) or m.steps[0] < 0 or m.steps[0] > len(m.kept):
         return False
     if m.windows:
@@ -39,7 +39,7 @@ def row_before(m: SignalModel, ago: Index) -> Index:
 
 @kernel
 def keep(m: SignalModel) -> None:
-    """A step has ended: keep its measures.  O(measures)."""
+    """Keep the measures of a step that has ended.  O(measures)."""
     m.latest[0] = m.latest[0] + 1 if m.latest[0] < len(m.kept) - 1 else 0
     for i in range(len(m.measured)):
         m.kept[m.latest[0], i] = m.measured[i]
@@ -71,8 +71,8 @@ def skip(m: SignalModel, missing: Index) -> None:
 
 @kernel
 def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
-    """Number of raw samples since a period began; with back = 1, this number at the time of the features whose label
-    arrives now."""
+    """Number of raw samples since a period began.  With back = 1, the same number for the features whose label arrives
+    now."""
     now = m.clock[p]
     if back == 1:
         now -= m.period_back[p]
@@ -95,7 +95,7 @@ def change_since(now: Real, then: Real) -> Real:
 
 @kernel
 def mean_of_steps(m: SignalModel, f: Index, ago: Index) -> Real:
-    """The mean of a measure over several steps, the last of which is ``ago`` steps before the newest.  O(steps)."""
+    """The mean of a measure over several steps.  The last of these steps is ``ago`` steps before the newest step.  O(steps)."""
     total = real(0)
     for s in range(m.made_steps[f]):
         total += m.kept[row_before(m, ago + s), m.made_of[f]]
@@ -117,7 +117,7 @@ def fit_features(m: SignalModel, out: Real[DIM]) -> None:
 
 @kernel
 def make_features_of(m: SignalModel, ago: Index, back: Index, out: Real[DIM]) -> None:
-    """Write to out the features of the step that is ``ago`` steps before the newest.  O(DIM), and more for means."""
+    """Write the features of the step that is ``ago`` steps before the newest to out.  O(DIM), and O(steps) for each mean."""
     for f in range(m.difference_first):
         put_feature(m, out, f, m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]])
     if m.has_differences:

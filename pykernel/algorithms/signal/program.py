@@ -23,7 +23,7 @@ from pykernel.dialect.program import Entry, Program
 
 @dataclass(frozen=True)
 class Stage:
-    """The stage, in floating point or in integers.  stand_ins: replacements of floating-point kernels and types."""
+    """The stage, in floating point or in integers.  stand_ins: replacements for floating-point kernels and types."""
 
     memory: type[Struct]
     work: type[Struct]
@@ -96,7 +96,7 @@ FEATURES, INT16_FEATURES = _alone(REALS), _alone(INT16)
 
 @functools.cache
 def with_signal(inner: Program, forecasts: bool) -> Program:
-    """Build the program with a signal stage around another program; the result is cached.
+    """Build the program with a signal stage around another program.  The built program is cached.
 
     forecasts: whether the label is a measure of a later step; if not, the label comes from elsewhere.
     """
@@ -141,7 +141,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
         elif entry.kind not in ("update", "visit", "promise"):
             entries.append(entry)
     entries += [Entry("signal", calls.signal, "reading"), Entry("gap", calls.gap, "switch")]
-    # the main question comes first, because callers use the first entry of the kind "reading"
+    # the main call comes first, because callers use the first entry of the kind "reading"
     entries.sort(key=lambda entry: entry.of != inner.asks)
     return Program(
         name=inner.name,
@@ -159,10 +159,10 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def asked_of_newest(question: str, forecasts: bool) -> str:
-    """The name of a question about the newest features, which differs from the names of questions about a given x.
+    """The name of a read-only call for the newest features, which differs from the name of the same call for a given x.
 
-    The answers of a forecasting model are about a later time: ``forecast``, ``forecast_variance``.  The answers of any
-    other model are about the newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
+    The results of a forecasting model refer to a later time: ``forecast``, ``forecast_variance``.  The results of other models
+    refer to the newest features: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
     """
     if not forecasts:
         return f"{question}_newest"

@@ -1,8 +1,8 @@
 """The spectrum of a window: bands, and measures of the whole spectrum.
 
-The samples minus their mean are multiplied by a Hann window.  Their Fourier transform, whose length is a power of two, treats the
+The samples minus their mean are multiplied by a Hann window.  The Fourier transform, whose length is a power of two, treats the
 real samples as half as many complex samples (W. H. Press et al., Numerical Recipes, section 12.3).  Powers are
-one-sided.  Powers are scaled so that, apart from the window's leakage, their sum is the variance of the samples.
+one-sided, and scaled so that their sum, apart from the window's leakage, is the variance of the samples.
 """
 
 from pykernel.algorithms.elementary import exp2_negative, log2_one_plus
@@ -10,8 +10,8 @@ from pykernel.algorithms.signal.state import CHANNELS, SignalModel
 from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
 
 MANY_TIMES = Constant(2.0**20)
-"""Powers below the mean power / MANY_TIMES are raised to this limit.  This limit is far above the rounding error of a
-power that should be zero.  Without it, the large relative error of such a power would spoil the geometric mean."""
+"""Powers below (mean power) / MANY_TIMES are raised to this limit, which is far above the rounding error of a power that should be
+zero.  Without the limit, the large relative error of such a power would spoil the geometric mean."""
 SILENCE = Constant(2.0**-120)
 """A mean power of at most this is treated as silence."""
 
@@ -33,16 +33,16 @@ def cosine_at(m: SignalModel, c: Index) -> Real:
 
 @kernel
 def raw_after(m: SignalModel, at: Index) -> Index:
-    """The place of the next newer raw sample."""
+    """The position of the raw sample after the sample at position ``at``."""
     return 0 if at + 1 == len(m.raw_kept) else at + 1
 
 
 @kernel
 def prepare(m: SignalModel, j: Index) -> None:
-    """Compute the first level of the transform of channel j minus its mean, times half the window's weights; write the
-    result to re and im, in bit-reversed order.  O(W).
+    """Subtract the mean of channel j, multiply the differences by half the window's weights, and compute the first level of the transform.
 
-    The first level combines two samples that are half a window apart, so one cosine gives the weights of both.
+    O(W).  The result is written to re and im, in bit-reversed order.  The first level combines two samples that are half a window
+    apart, so one cosine gives the weights of both samples.
     """
     mean = m.whole_mean[j]
     at = m.raw_at[0]
@@ -164,7 +164,7 @@ def band_of(m: SignalModel, i: Index) -> Real:
 def centroid_of(m: SignalModel) -> Real:
     """The mean frequency, weighted by power; 0 in silence.  O(W)."""
     total = real(0)
-    # frequencies are added in falling order, so the power of frequency f is part of f partial sums
+    # powers are summed in falling order of frequency f, so the power of f is part of f partial sums
     weighted = real(0)
     for i in range(len(m.im)):
         total += m.re[len(m.im) - i]

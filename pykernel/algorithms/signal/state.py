@@ -27,11 +27,11 @@ PERIODS = extent("PERIODS", "number of periods")
 RAW_KEPT = extent("RAW_KEPT", "number of raw samples in a window, which are kept for its spectrum")
 RAW_HALF = extent("RAW_HALF", "half of RAW_KEPT")
 RAW_QUARTER = extent("RAW_QUARTER", "a quarter of RAW_KEPT")
-LEVELS = extent("LEVELS", "number of pairs of levels of the Fourier transform, without the levels computed alone")
+LEVELS = extent("LEVELS", "number of pairs of levels in the Fourier transform; single levels do not count")
 
 
 class SignalStatus(IntEnum):
-    """What a call did with a raw sample."""
+    """Statuses of calls that take raw samples or use their features."""
 
     READY = 40  # there are new features; nothing was learned
     GATHERING = 41  # more raw samples are needed before there are new features
@@ -39,14 +39,14 @@ class SignalStatus(IntEnum):
     REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
     REFUSED_SAMPLE = -40  # a raw sample is not finite, or is too large; nothing was taken
     REFUSED_GAP = -41  # the number of missing samples is negative
-    NO_FEATURES = -42  # there are no features yet, so there is no answer
+    NO_FEATURES = -42  # there are no features yet, so there is no result
     NO_WINDOW = -43  # no window waits for a label
 
 
 class Signal(Struct):
     """Raw samples, sums and measures from which features are computed."""
 
-    features: Real[DIM]  # the newest features: what the model sees
+    features: Real[DIM]  # the newest features, which are the model's inputs
     kept: Real[FEATURES_KEPT, MEASURES]  # measures of the latest steps; row ``latest`` is the newest
     # for each block of the window: mean, and sums of powers of the deviations from it
     block_mean: Real[BLOCKS, CHANNELS]
@@ -61,7 +61,7 @@ class Signal(Struct):
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
     # 1: the signs of the block's first sample and of the previous sample differ
     crossed_border: between(Int[BLOCKS, CHANNELS], 0, 1)
-    together: Real[BLOCKS, PAIRS]  # sum of products of the deviations from both means
+    together: Real[BLOCKS, PAIRS]  # for each pair of channels: sum of the products of the deviations from their means
     # for the block that is being gathered: sums of powers of the differences from its first sample
     first: Real[CHANNELS]
     last: Real[CHANNELS]  # the previous sample
@@ -73,7 +73,7 @@ class Signal(Struct):
     raw_kept: Real[RAW_KEPT, CHANNELS]  # the latest raw samples; the oldest is at raw_at
     clock: between(Index[PERIODS], 0, 2**24 - 1)  # samples since each period began
     raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
-    block: between(Index, 0, BLOCKS - 1)  # place of the block that is being gathered
+    block: between(Index, 0, BLOCKS - 1)  # position of the block that is being gathered
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
     gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
     begun: between(Index, 0, 1)  # 1: there is a previous sample since the last gap
@@ -111,15 +111,15 @@ class StepConfig(Config):
     has_change: bool
     has_band: bool
     has_spectrum: bool  # whether raw samples are kept, for measures of the spectrum
-    has_differences: bool  # whether features are differences to earlier steps
-    has_averages: bool  # whether features are means of the latest steps
-    has_periods: bool  # whether features are phases of periods
-    awaits: bool  # whether labels come later, and from elsewhere
+    has_differences: bool  # whether some features are differences from earlier steps
+    has_averages: bool  # whether some features are means of the latest steps
+    has_periods: bool  # whether some features are phases of periods
+    awaits: bool  # whether the user passes labels later, by calling label()
     hop_last: Index  # number of samples in a block, minus 1
-    oldest: Index  # features need measures of earlier steps, up to this many steps before the newest
+    oldest: Index  # age, in steps, of the oldest measures from which features are computed
     ahead: Index  # number of steps from features to their label
-    label_measure: Index  # number of the measure that is the label
-    measure_of: Int[MEASURES]  # number of the channel, or of the pair of channels, that is measured
+    label_measure: Index  # index of the measure that is the label
+    measure_of: Int[MEASURES]  # index of the channel, or of the pair of channels, that is measured
     mean_first: Index  # first measure of this kind; all measures of a kind are adjacent
     mean_after: Index  # first measure after those of this kind
     rms_first: Index
@@ -143,11 +143,11 @@ class StepConfig(Config):
     reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
     made_of: Int[DIM]  # the measure from which a feature is made
     made_steps: Int[DIM]  # age of the measure in steps, or number of steps that are averaged
-    difference_first: Index  # first feature that is a difference; lags come before differences
+    difference_first: Index  # index of the first feature that is a difference; lags come before differences
     average_first: Index
-    phase_first: Index  # first feature that is a phase; each period has two, cosine and sine
+    phase_first: Index  # index of the first feature that is a phase; each period has two features, cosine and sine
     period: Int[PERIODS]  # length of each period, in samples
-    period_back: Int[PERIODS]  # how many samples the phase has advanced since the features whose label arrives now
+    period_back: Int[PERIODS]  # phase advance, in samples, since the features whose label arrives now
 
 
 class SignalConfig(Config):

@@ -1,6 +1,6 @@
-"""Measures of a window, from sums over its blocks, which are as long as the hop.
+"""Measures of a window, which are computed from sums over the window's blocks.  A block is as long as a step.
 
-Each block has sums of its samples' differences from its first sample.  So no large number is subtracted from another,
+The sums of a block are over differences from the block's first sample.  So no large number is subtracted from another,
 and no sum has more terms than a block has samples.  Blocks are combined as in P. P. Pebay, Formulas for robust,
 one-pass parallel computation of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
 """
@@ -52,7 +52,7 @@ def begin_block(m: SignalModel, sample: Real[CHANNELS]) -> None:
 
 @kernel
 def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
-    """Add a sample to a block; the block's first sample is taken by begin_block().  O(channels + pairs)."""
+    """Add a sample to a block that begin_block() has started with its first sample.  O(channels + pairs)."""
     b = m.block[0]
     for j in range(len(sample)):
         away = sample[j] - m.first[j]
@@ -107,7 +107,7 @@ def end_block(m: SignalModel) -> None:
 
 @kernel
 def block_after(m: SignalModel, b: Index) -> Index:
-    """The position of the next newer block."""
+    """The position of the block that follows block b."""
     return b + 1 if b < len(m.lowest) - 1 else 0
 
 
@@ -287,8 +287,8 @@ def measure_shapes(m: SignalModel) -> None:
 def measure_window(m: SignalModel) -> None:
     """Compute all measures of the window.  O(measures blocks).
 
-    There is one loop for each kind, not one loop over all measures with a case for each kind: for many cases,
-    compilers generate a jump table, about which static analysis can prove nothing.
+    There is one loop for each kind, not one loop over all measures with a case for each kind.  For many cases, compilers would
+    generate a jump table, about which static analysis can prove nothing.
     """
     combine_blocks(m)
     if m.has_mean:
@@ -357,8 +357,8 @@ def in_limits(a: Real, least: Real, most: Real) -> Bool:
 def valid_blocks(m: SignalModel) -> Bool:
     """Whether samples within their limit could have led to these sums.  O(blocks (channels + pairs)).
 
-    Limits are twice the largest possible sums, as room for rounding.  Sums within the limits stay within them as
-    later samples arrive.
+    The limits are twice the largest possible sums, to allow for rounding.  Sums within the limits stay within them when later
+    samples arrive.
     """
     most = m.sample_max_abs
     gathered = m.gathered[0]  # the count is read only once, because the storage may change between two reads
@@ -367,7 +367,7 @@ def valid_blocks(m: SignalModel) -> Bool:
     two = real(2) * most * one
     three = real(2) * most * two
     four = real(2) * most * three
-    # whole: number of samples in a whole block.  now: number of samples in the current sums; when a block has just ended, they are its sums
+    # whole: number of samples in a whole block.  now: number of samples in sum1 to sum4, which keep the sums of a block that has just ended
     whole = real(m.hop)
     now = real(gathered) if gathered > 0 else whole
     for j in range(len(m.last)):
@@ -410,14 +410,14 @@ def valid_blocks(m: SignalModel) -> Bool:
 
 @kernel
 def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
-    """Take a sample.  Returns 1 if the sample ends a step; then m.measured has a new row of measures.  O(channels); at
-    the end of a step O(measures blocks) more, and O(W log W) for spectra."""
+    """Take a sample.  Returns 1 if the sample ends a step; m.measured then has the measures of the step.  O(channels); at the end
+    of a step O(measures blocks) more, and O(W log W) for spectra."""
     if not m.windows:
         for i in range(len(m.measured)):
             m.measured[i] = sample[m.measure_of[i]]
         return 1
     if m.begun[0] == 0:
-        # there is no previous sample, so the first sample takes its place
+        # there is no previous sample, so the first sample is used instead
         for j in range(len(sample)):
             m.last[j] = sample[j]
         m.begun[0] = 1

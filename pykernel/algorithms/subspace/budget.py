@@ -1,15 +1,16 @@
-"""Which expansion vector is removed when the budget is full, how the other vectors replace it, and the inverse Gram matrix P = T'T.
+"""The budget of expansion vectors: the choice of the vector to remove, its removal, and the inverse Gram matrix P = T'T.
 
-With the exact budget, vector i is removed from L = Phi A by an orthogonal projection: the other rows of A change by the
-part of vector i that their vectors express.  The squared change of L is then |a_i|^2 / P_ii, where P = K^-1.  As in
-inverse_gram.py, P is stored as a triangle T, with vectors in their order of arrival.  A new vector adds a row; to
-remove a vector, rotations gather its column in one coordinate.  So P_ii is a sum of squares, and rounding errors do not
-add up.
+With the exact budget, vector i is removed from L = Phi A by an orthogonal projection: the other vectors take over the
+part of vector i that they express.  The squared change of L is then |a_i|^2 / P_ii, where P = K^-1.  P is stored as a
+triangular factor T, with vectors in their order of arrival, as in inverse_gram.py.  A new vector adds a row to T.  To
+remove a vector, rotations gather the vector's column of T in one coordinate.  So P_ii is a sum of squares, and rounding
+errors do not accumulate.
 
-With the drop budget, row i of A is left out.  The squared change of L is then k_ii |a_i|^2, which is larger, because
+With the drop budget, row i of A is removed.  The squared change of L is then k_ii |a_i|^2, which is larger, because
 1 / P_ii <= k_ii.
 
-The newest sample is a candidate for removal before it is stored.  If it replaces a vector, it is first appended to T.
+The newest sample is a candidate for removal before it is stored.  If the sample replaces a vector, the sample is first
+appended to T.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -63,8 +64,8 @@ def gram_row(m: SubspaceModel, i: Index) -> None:
 
 @kernel
 def express(m: SubspaceModel, own: Real, n: Index) -> None:
-    """Compute m.l = T k over the first n vectors, and m.delta, the part of own = k(x, x) that these vectors do not express.
-    k is in m.column.  O(N^2 / 2)."""
+    """Compute m.l = T k over the first n vectors.  k is in m.column.  m.delta becomes the part of own = k(x, x) that these
+    vectors do not express.  O(N^2 / 2)."""
     lower_times(m.root, m.column, m.l, n)
     delta = own
     for j in range(n):
@@ -82,7 +83,7 @@ def combination(m: SubspaceModel, n: Index) -> None:
 
 @kernel
 def border(m: SubspaceModel, n: Index, delta: Real) -> None:
-    """Add the sample of the latest call of combination() to T, as row n.  O(N)."""
+    """Append the sample to T as row n.  combination() must have been called for this sample.  O(N)."""
     scale = real(1) / sqrt(delta)
     row = row_of(n)
     for j in range(n):
@@ -92,7 +93,7 @@ def border(m: SubspaceModel, n: Index, delta: Real) -> None:
 
 @kernel
 def compare(m: SubspaceModel) -> None:
-    """Compute m.b = P k, and m.delta, the part of the sample that the vectors cannot express.  O(N^2)."""
+    """Compute m.b = P k.  m.delta becomes the part of the sample that the vectors cannot express.  O(N^2)."""
     copy(m.k, m.column, m.n[0])
     express(m, m.own[0], m.n[0])
     combination(m, m.n[0])
@@ -100,7 +101,7 @@ def compare(m: SubspaceModel) -> None:
 
 @kernel
 def renew(m: SubspaceModel) -> None:
-    """Compute G and T again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 3)."""
+    """Compute G and T anew from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 3)."""
     for i in range(len(m.g)):
         m.g[i] = real(0)
     for i in range(m.n[0]):
@@ -130,7 +131,10 @@ def own_inverse(m: SubspaceModel, i: Index) -> Real:
 
 @kernel
 def least_missed(m: SubspaceModel) -> Index:
-    """The vector whose removal changes the subspace least; n stands for the sample.  [not budget DROP] O(N^2 / 2 + N r).  [budget DROP] O(N r)."""
+    """The vector whose removal changes the subspace least; n stands for the sample.
+
+    [not budget DROP] O(N^2 / 2 + N r).  [budget DROP] O(N r).
+    """
     best = 0
     least = real(0)
     if m.budget == Budget.EXACT:
@@ -197,7 +201,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
 
 @kernel
 def close_gap(m: SubspaceModel, r: Index) -> None:
-    """Move up the vectors after r, so that the vectors stay in order of arrival.  At most O(N (D + r) + N^2 / 2)."""
+    """Move each vector after r one place forward, so that the vectors stay in order of arrival.  At most O(N (D + r) + N^2 / 2)."""
     n = m.n[0]
     if keeps_gram(m):
         symmetric_close(m.gram, r, n)
@@ -211,7 +215,7 @@ def close_gap(m: SubspaceModel, r: Index) -> None:
 
 @kernel
 def release_dropping(m: SubspaceModel, r: Index) -> None:
-    """Drop vector r with its row a of A: G - a h' - h a' + k_rr a a', where h = A'k(X, x_r).  O(N D + N r)."""
+    """Drop vector r and its row a of A: G becomes G - a h' - h a' + k_rr a a', where h = A'k(X, x_r).  O(N D + N r)."""
     gram_row(m, r)
     row_times(m)
     add_multiple(m.u, m.k[r], m.t, len(m.u))

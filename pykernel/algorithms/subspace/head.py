@@ -90,7 +90,7 @@ def learn_logistic(m: HeadModel, share: Real) -> None:
 
 @kernel
 def forget_labels(m: HeadModel) -> None:
-    """Forget what the head learned."""
+    """Reset the head to its initial state."""
     for i in range(len(m.r)):
         m.r[i] = real(0)
     for i in range(len(m.coefficients)):
@@ -101,7 +101,7 @@ def forget_labels(m: HeadModel) -> None:
 
 @kernel
 def valid_head(m: HeadModel) -> Bool:
-    """Whether R is zero, or its diagonal is large enough to divide by."""
+    """Whether R is either zero, or has a diagonal that is large enough to divide by."""
     if not m.logistic:
         if m.r[0] == real(0):
             return all_zero(m.r, len(m.r))

@@ -1,9 +1,9 @@
-"""Online kernel feature extraction on a budget: OKFEB, with a linear model on the features.
+"""Online kernel feature extraction on a budget (OKFEB), with a linear model on the features.
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016, algorithms 2 to 5.  The subspace codes a sample.  If the subspace does not express the sample
-well enough, it moves towards the sample.  Then, if the budget is full, the least important vector is removed, which may
-be the sample itself.
+subspace tracking, 2016, algorithms 2 to 5.  The subspace splits each sample into features and a residual.  If the
+residual is too large, the subspace moves towards the sample.  Then, if the budget is full, the least important vector is
+removed, which may be the sample itself.
 """
 
 from dataclasses import replace
@@ -55,7 +55,7 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real,
 from pykernel.dialect.program import Entry
 
 STEP_MOST = Constant(1.99)
-"""The step length times (|q|^2 + rho) is at most this.  With 2, a step would reverse the sign of L's part along q."""
+"""The step length times (|q|^2 + rho) is at most this.  With a limit of 2, a step could reverse the sign of L's part along q."""
 
 STRANGE = Constant(0.95)
 """A sample can be strange only if its relative residual is above this."""
@@ -66,7 +66,7 @@ IDLE = Constant(0.25)
 LEFT = Constant(2.0**-6)
 """An idle column starts again with a sample whose relative residual is above this."""
 LOST = Constant(2.0**-10)
-"""A diagonal element of G that is below -LOST times the trace is more than a rounding error."""
+"""G is invalid if a diagonal element is below -LOST times the sum of the diagonal's magnitudes."""
 MOST_FORGOTTEN = Constant(0.5)
 """The ridge removes at most this part of L in a step."""
 LEAST_ODDS = Constant(2.0**-20)
@@ -80,7 +80,7 @@ def novelty(
     x: Real[DIM],
     score: Real[1],
 ) -> Index:
-    """Write to score how new x is: the part of x that the subspace does not express, from 0 to 1.
+    """Write the novelty of x to score: the part of x that the subspace does not express, from 0 to 1.
 
     score = |phi(x) - L q|^2 / k(x, x).  Before the first sample, score is 1.  O(N (D + r) + r^3 / 6).
     Returns DONE, or REFUSED_INPUT with score unchanged.
@@ -137,7 +137,7 @@ def chances(m: HeadModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def countable(m: SubspaceModel) -> Bool:
-    """Whether intact() holds, and the counters of update are within their ranges."""
+    """Whether intact() holds and the counters that an update uses are within their ranges."""
     if m.examined[0] < 0 or m.examined[0] >= len(m.a[0]):
         return False
     return intact(m) and m.seen[0] >= 0
@@ -195,7 +195,7 @@ def odds_of(part: Real) -> Real:
 
 @kernel
 def censored(m: SubspaceModel) -> Bool:
-    """Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4."""
+    """Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate of censoring.  Algorithm 4."""
     if m.tolerates and m.score[0] < m.insensitivity:
         return True
     if m.censors:
@@ -214,7 +214,7 @@ def censored(m: SubspaceModel) -> Bool:
 def wonder(m: SubspaceModel) -> None:
     """Count consecutive strange samples.  The subspace hardly expresses a strange sample, but expresses most other samples.
 
-    For a strange sample, q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
+    If a sample is strange, its q, its gradients and its row of A are near zero, so the sample would be removed first.
     Without this count, a regime that has nothing in common with earlier regimes would never be learned.
     """
     if not (m.score[0] > STRANGE and m.known[0] > KNOWN):
@@ -234,10 +234,11 @@ def examine_next(m: SubspaceModel) -> None:
 
 @kernel
 def examine(m: SubspaceModel) -> Bool:
-    """Whether the examined column of L is idle: the other columns express LOOKS samples almost as well.  O(r^2 / 2).
+    """Whether the examined column of L is idle: without it, the subspace expresses LOOKS samples almost as well.  O(r^2 / 2).
 
     Without column j, a sample's residual would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
-    regime ends, or when it has become a multiple of another column.  No gradient step makes it useful again.
+    regime ends, or when it has become a multiple of another column.  No gradient step makes
+    an idle column useful again.
     """
     if not (m.own[0] > SMALLEST_SQUARE):
         return False
@@ -254,8 +255,8 @@ def examine(m: SubspaceModel) -> Bool:
 
 @kernel
 def compare_first(m: SubspaceModel) -> None:
-    """Compute m.b = P k and m.delta.  Only valid while every vector has started a column and L has not moved: then
-    A A' = P and A'k = v.  O(N r)."""
+    """Compute m.b = P k and m.delta.  This is valid only while every vector has started a column and L has not moved,
+    because only then A A' = P and A'k = v.  O(N r)."""
     known = real(0)
     for j in range(m.rank[0]):
         known += m.inner[j] * m.inner[j]
@@ -275,7 +276,7 @@ def is_new(m: SubspaceModel) -> Bool:
 
 @kernel
 def start(m: SubspaceModel) -> Bool:
-    """Start a column of L with the sample, if the vectors do not express it.  False if they do.  O(N^2).
+    """Start a column of L with the sample, unless the vectors express the sample.  Returns whether a column was started.  O(N^2).
 
     Gram-Schmidt in feature space: A = chol(K)^-T.
     """
@@ -304,7 +305,10 @@ def start(m: SubspaceModel) -> Bool:
 
 @kernel
 def learn_sample(m: SubspaceModel, stored: Bool) -> Index:
-    """Move L towards the sample.  Store the sample, or the part that the vectors express.  O(N^2 + N (D + r) + r^3)."""
+    """Move L towards the sample.  If stored is true, store the sample; otherwise keep only the part that the vectors express.
+
+    O(N^2 + N (D + r) + r^3).
+    """
     share = share_of_ridge(m)
     mu = step_length(m, m.shrinkage * share)
     move(m, mu, forgotten(m, mu, share), stored)
@@ -384,8 +388,8 @@ def track(m: SubspaceModel, x: Real[DIM]) -> Index:
 def indefinite(m: SubspaceModel) -> Bool:
     """Whether rounding errors have made G = A'KA invalid: a diagonal element is clearly below zero.  O(r).
 
-    L grows when vectors are dropped.  With fading and nearly dependent vectors it grows without limit, even in exact arithmetic.
-    Then rounding errors in G are as large as its smallest eigenvalue, and it is better to start the subspace again.
+    L grows when vectors are dropped.  With fading and nearly dependent vectors, L grows without limit, even in exact arithmetic.
+    Then rounding errors are as large as the smallest eigenvalue of G, and the subspace must start again.
     """
     trace = real(0)
     least = real(0)
@@ -434,7 +438,7 @@ def refresh(m: SubspaceModel) -> Index:
 
 @kernel
 def forget_subspace(m: SubspaceModel) -> None:
-    """Forget the vectors, L, and what is known about them."""
+    """Forget the vectors, L, and all statistics about them."""
     for i in range(len(m.v)):
         zero(m.v[i], len(m.v[0]))
         zero(m.a[i], len(m.a[0]))
@@ -458,7 +462,7 @@ def forget_subspace(m: SubspaceModel) -> None:
 
 @kernel
 def forget_samples(m: SubspaceModel) -> None:
-    """Forget the subspace, and what is known about the stream."""
+    """Forget the subspace, the censoring threshold and the number of samples seen."""
     forget_subspace(m)
     m.censor[0] = real(0)
     m.seen[0] = 0
@@ -482,7 +486,7 @@ def keeps_labels(m: HeadModel) -> Bool:
 
 @kernel
 def countable_labels(m: HeadModel) -> Bool:
-    """Whether countable() holds, and turn is the number of a coefficient."""
+    """Whether countable() holds and m.turn is the number of a coefficient."""
     return countable(m) and (not m.forgets or (m.turn[0] >= 0 and m.turn[0] < len(m.coefficients)))
 
 

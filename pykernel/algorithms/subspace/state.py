@@ -89,7 +89,7 @@ MOST_ODDS = Constant(2.0**20)
 
 
 class Subspace(Struct):
-    """The model is a subspace with columns L = Phi A.  Phi are the expansion vectors in feature space."""
+    """The model is a subspace with columns L = Phi A.  The columns of Phi are the expansion vectors in feature space."""
 
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors: stored samples, scaled
     a: between(
@@ -113,7 +113,7 @@ class Subspace(Struct):
     seen: between(Index, 0, MOST_SEEN)  # number of samples seen; counting stops at a limit
     strange: between(Index, 0, NEW_REGIME)  # number of consecutive latest samples that the subspace hardly expresses
     examined: between(Index, 0, RANK - 1)  # the column of L whose use is measured
-    looks: between(Index, 0, LOOKS)  # number of samples in that measurement
+    looks: between(Index, 0, LOOKS)  # number of samples in the measurement of this column
 
 
 class SubspaceWork(Struct):
@@ -122,7 +122,7 @@ class SubspaceWork(Struct):
     k: Real[N_MAX]  # kernel values between the expansion vectors and the sample
     l: Real[N_MAX + 1]  # T k; then cosines
     b: Real[N_MAX + 1]  # P k; then sines
-    column: Real[N_MAX + 1]  # a column of P or K, or the diagonal of P; then the numbers that rotations gather
+    column: Real[N_MAX + 1]  # first a column of P or K, or the diagonal of P; later the values that rotations gather
     s: Real[N_MAX]  # Phi'(phi - L q)
     ks: Real[N_MAX]  # K s
     ka: Real[N_MAX, RANK]  # K A
@@ -154,13 +154,13 @@ class SubspaceConfig(Config):
     fades: bool  # whether claims fade
     leaks: bool  # whether moments fade
     tolerates: bool  # whether samples with a relative residual below a fixed threshold are censored
-    censors: bool  # whether the threshold below which samples are censored adapts
+    censors: bool  # whether the censoring threshold adapts
     learns_labels: bool  # whether there is a head
     logistic: bool  # whether the head is a logistic regression
     forgets: bool  # whether the head's forgetting factor is below 1
     shrinkage: Real  # lambda, the weight of |q|^2
-    root_bound: Real  # 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal
-    eta: Real  # factor of the step length; for a constant step 4 eta lambda
+    root_bound: Real  # 1 / sqrt(lambda); no pivot in the factor of G + lambda I has a larger reciprocal
+    eta: Real  # factor of the step length; 4 eta lambda if the step is constant
     window: Index  # number of latest samples in averages; an update applies 1 / window of the ridge
     averaging: Real  # each sample multiplies the sum in the step length by this factor
     memory: Real  # each sample multiplies the moments by this factor
@@ -330,7 +330,7 @@ def start_column(m: SubspaceModel, delta: Real) -> None:
 def dead_column(m: SubspaceModel) -> Index:
     """The first empty column of L; -1 if there is none.  O(r).
 
-    A column becomes empty when all its vectors were removed.  No gradient moves a column of zeros.
+    A column becomes empty when all its vectors have been removed.  No gradient moves a column of zeros.
     """
     at = 0
     for j in range(m.rank[0]):
@@ -365,7 +365,7 @@ def weakest_column(m: SubspaceModel) -> Index:
 
 @kernel
 def restart_column(m: SubspaceModel, r: Index) -> None:
-    """Replace column r of L by the part of the sample that the other columns do not express, with the usual length.
+    """Replace column r of L by the part of the sample that the other columns do not express, scaled to the usual length.
 
     O(N r + r^2).
     """

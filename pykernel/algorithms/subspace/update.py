@@ -44,7 +44,7 @@ def move_parametric(m: SubspaceModel, mu: Real, keep: Real) -> None:
 
 @kernel
 def correlate(m: SubspaceModel, stored: Bool) -> Real:
-    """Compute s = Phi'(phi - L q), and m.newest for a sample that will be stored.  O(N^2).
+    """Compute s = Phi'(phi - L q) and, if the sample will be stored, m.newest.  O(N^2).
 
     Returns the largest row sum of |K|, which is at least |K|_2.
     """

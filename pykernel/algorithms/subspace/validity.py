@@ -1,4 +1,4 @@
-"""Whether learning could have led to a subspace's state: the check of a snapshot before it is used."""
+"""The check of a snapshot before it is used: whether learning could have led to this state of a subspace."""
 
 from pykernel.algorithms.subspace.budget import CLAIM_LEAST, keeps_gram
 from pykernel.algorithms.subspace.state import Budget, SubspaceModel, intact
@@ -8,7 +8,7 @@ from pykernel.dialect import Bool, kernel, real
 
 @kernel
 def valid_subspace(m: SubspaceModel) -> Bool:
-    """Whether the numbers of the subspace are within their limits, and zero in unused places.  O(N^2 + N (D + r))."""
+    """Whether the values of the subspace are within their limits, and the unused places are zero.  O(N^2 + N (D + r))."""
     n = m.n[0]
     rank = m.rank[0]
     # rank is checked again: the storage may change between two reads

@@ -1,6 +1,4 @@
-"""Specs of models that are trained in one step on the device: checks of the keys, and the parameters of ``batch`` and
-``fisher``.
-"""
+"""Specs of models that are trained in one step on the device: checks of the keys, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -28,10 +26,9 @@ LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge of a discriminant, as a fraction of the trace of its scatter matrix; see
 docs/training-on-device.md."""
 FREE = {"float32": 1e-2, "float64": 1e-6}
-"""Smallest 1 - leverage for which a sample's leave-one-out error is computed, because 1 - leverage is the divisor."""
+"""Smallest value of 1 - leverage for which a sample's leave-one-out error is computed: the formula divides by 1 - leverage."""
 MOST = {"float32": 10_000, "float64": 1_000_000}
-"""Maximum number of samples of a discriminant before a restart, because the rounding errors of all samples accumulate
-in R."""
+"""Maximum number of samples that a discriminant collects before it must be restarted: each sample adds rounding errors to R."""
 
 
 class BatchLearning(Learning):
@@ -42,7 +39,7 @@ class BatchLearning(Learning):
         64,
         ge=2,
         le=4096,
-        description="number of samples that are kept for training; each further sample replaces the oldest one",
+        description="number of samples that are kept for training; each further sample replaces the oldest sample",
     )
 
 
@@ -82,7 +79,7 @@ class BatchModels(Models):
         if (spec.kernel.function in kernel_settings.UNIT or spec.kernel.normalise) and ridge < least:
             refuse(
                 "[learning] ridge",
-                f"is {ridge:g}; it must be {least:g} or more for {spec.precision}, or no training can succeed",
+                f"is {ridge:g}; it must be {least:g} or more for {spec.precision}, otherwise every training fails",
             )
         top = 1e15 if spec.precision == "float32" else 1e120
         if not alpha_limit <= top:

@@ -1,5 +1,5 @@
-"""Specs of trained expansions that continue to learn: checks of the keys, and the parameters of ``expansion``, for real numbers
-and for integers."""
+"""Specs of trained expansions that continue to learn, in floating point or in integers: checks of the keys, and the parameters of
+the kernels."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class ExpansionLearning(Learning):
     ] = Field(
         10.0,
         gt=0,
-        description="prior variance of the corrections to the trained weights, relative to the variance of the labels' noise; with `expansion-softmax`, in log odds. Smaller values stay nearer to the trained function. int16: from 0.001 to 1,000; with `expansion-softmax`, from 0.004 to 4,000",
+        description="prior variance of the corrections to the trained weights, relative to the variance of the labels' noise; with `expansion-softmax`, in log odds. With smaller values, the model stays nearer to the trained function. int16: from 0.001 to 1,000; with `expansion-softmax`, from 0.004 to 4,000",
     )
 
 
 class Continued:
-    """Mixin for the specs of trained models that continue to learn: values that follow from other keys."""
+    """Mixin for the specs of trained models that continue to learn: the default of ``forgetting`` depends on the rule."""
 
     @property
     def derived(self: Any) -> dict[str, dict[str, Any]]:
@@ -122,7 +122,7 @@ def need_tables(spec: Any, refuse: Refuse) -> None:
 
 
 class ExpansionModels(FrozenModels):
-    """The tables of a frozen model, and additional weights that are learned."""
+    """Models that start with the tables of a frozen model, and learn additional weights."""
 
     rules: Mapping[str, str] = dict.fromkeys(("expansion-nlms", "expansion-rls"), "kernel")
     programs: Mapping[LabelKind, Program] = EXPANSION
@@ -143,7 +143,7 @@ class ExpansionModels(FrozenModels):
         self._complain_of_decision(spec, refuse)
         value = self._complain_of_numbers(spec, refuse)
         spec.check_size(refuse)
-        # the left side is a bound of phi'P phi
+        # the left side is an upper bound on phi'P phi
         if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, prior_of(spec)) <= largest:
             refuse(
                 "[input] max_abs",
@@ -154,8 +154,8 @@ class ExpansionModels(FrozenModels):
         if spec.linear is not None and not max(far * far, spec.label_max_abs * (2 + far)) <= largest:
             refuse(
                 "[linear]",
-                f"can reach {spec.label_max_abs * (2 + far):.3g} with inputs within max_abs, and overflow; lower [input] max_abs "
-                "or [label] max_abs",
+                f"can predict up to {spec.label_max_abs * (2 + far):.3g} for inputs within max_abs, "
+                f"which overflows {spec.precision}; lower [input] max_abs or [label] max_abs",
             )
 
     def capacities(self, spec: Any) -> dict[str, int]:
@@ -234,7 +234,7 @@ def refuse_calibration(spec: Any, refuse: Refuse) -> None:
 
 
 class SoftmaxModels(ExpansionModels):
-    """The tables of a frozen classifier, which may have fewer classes than the label, and additional weights that are learned."""
+    """Classifiers that start with the tables of a frozen classifier, which may have fewer classes, and learn additional weights."""
 
     rules: Mapping[str, str] = {SOFTMAX: "kernel"}
     programs: Mapping[LabelKind, Program] = EXPANSION_SOFTMAX
@@ -260,7 +260,7 @@ class SoftmaxModels(ExpansionModels):
         added = spec.outputs - len(bias)
         if added <= 0:
             return multipliers, bias
-        if len(bias) == 1:  # the logarithm of the odds is split into a function for each class
+        if len(bias) == 1:  # one function, the log odds of class 1, becomes two: one for each class
             multipliers, bias, added = multipliers * [-0.5, 0.5], bias * [-0.5, 0.5], added - 1
         return np.pad(multipliers, ((0, 0), (0, added))), np.pad(bias, (0, added))
 
@@ -270,10 +270,10 @@ EXPANSION_MODELS: tuple[Family, ...] = (ExpansionModels(), SoftmaxModels())
 
 
 WEIGHT_BITS, HEADROOM = 30, 8
-"""log2 of the largest weight: in the weights' unit, and in units of the label's limit.  The largest weight is much larger than the
-label's limit, because similar vectors get large weights of both signs."""
+"""WEIGHT_BITS: log2 of the largest weight, in the weights' unit.  HEADROOM: log2 of the largest weight, in units of the label's limit.
+The largest weight is much larger than the label's limit, because similar vectors get large weights of both signs."""
 LEAST_BITS = 11
-"""log2 of the smallest allowed label limit, in units of an answer."""
+"""log2 of the smallest allowed [label] max_abs, in units of 2^-label_shift."""
 
 
 class Int16ContinuedLabel(Int16Label):
@@ -295,7 +295,7 @@ class Int16ExpansionSpec(Continued, Int16Spec):
 
 
 class Int16ExpansionModels(Int16FrozenModels):
-    """The tables of a frozen integer model, and additional weights that are learned."""
+    """Integer models that start with the tables of a frozen model, and learn additional weights."""
 
     rules: Mapping[str, str] = ExpansionModels.rules
     programs: Mapping[LabelKind, Program] = INT16_EXPANSION
@@ -333,12 +333,12 @@ class Int16ExpansionModels(Int16FrozenModels):
         size, full = len(spec.expansion.vectors) + 1, 2.0**spec.label_shift
         lifted, unit = self._feature(spec)
         finer, limit = math.ceil(math.log2(size)), math.ceil(math.log2(spec.label_max_abs))
-        # the lowest three bits of an answer are not learned, so that a sum of three 32-bit numbers fits in 32 bits
+        # a unit of the corrections is at least 8 units of the prediction, so that a sum of three 32-bit numbers fits in 32 bits
         places = min(WEIGHT_BITS - HEADROOM - limit - finer, spec.label_shift - 3)
         return {
             **super().parameters(spec),
             **frame_parameters(spec, reach, squares, places),
-            # if the label is a class, answers are stored in the memory of the label
+            # if the label is a class, the memory of the label holds predictions
             "label_room": LARGEST if spec.label_kind == "class" else math.floor(spec.label_max_abs * full),
             "filters": filters,
             "refines": False,
@@ -364,8 +364,8 @@ class Int16ExpansionModels(Int16FrozenModels):
     def _feature(self, spec: Any) -> tuple[int, int]:
         """Return (lift, unit).
 
-        A hidden unit's value is multiplied by 2^lift, so that the largest has 15 bits, and 2^unit then stands
-        for 1.
+        The values of the hidden units are multiplied by 2^lift, so that the largest value has 15 bits.  The integer 2^unit then
+        represents a value of 1.
         """
         if spec.kernel.function not in PRODUCTS or spec.kernel.function in BENT:
             return 0, 15
@@ -376,7 +376,7 @@ class Int16ExpansionModels(Int16FrozenModels):
 
 
 class Int16SoftmaxModels(Int16ExpansionModels):
-    """A classifier in integers that learns probabilities."""
+    """Integer classifiers that learn probabilities."""
 
     rules: Mapping[str, str] = SoftmaxModels.rules
     programs: Mapping[LabelKind, Program] = INT16_EXPANSION_SOFTMAX

@@ -43,21 +43,21 @@ def need_definite(spec: Spec, refuse: Refuse) -> float:
 def need_count(
     refuse: Refuse, key: str, values: Sequence[Any] | None, count: int, of: str, unit: str = "numbers"
 ) -> None:
-    """Refuse a key of [expansion] unless it has one value for each ``of``."""
+    """Refuse a key of [expansion] unless it has ``count`` values, one for each vector, input or function (``of``)."""
     if values is not None and len(values) != count:
         has, have = ("has", "have") if unit == "rows" else ("holds", "hold")
         refuse(f"[expansion] {key}", f"{has} {len(values)} {unit}; it must {have} {count}, one for each {of}")
 
 
 def need_width(refuse: Refuse, key: str, rows: Sequence[Sequence[float]], width: int, of: str = "") -> None:
-    """Refuse a table of [expansion] unless each row has ``width`` numbers.  of: words for these numbers."""
+    """Refuse a table of [expansion] unless each row has ``width`` numbers.  of: text that the message adds after ``width``."""
     for i, row in enumerate(rows):
         if len(row) != width:
             refuse(f"[expansion] {key}", f"has {len(row)} numbers in row {i}; each row must have {width}{of}")
 
 
 def need_vectors(spec: Spec, refuse: Refuse, most: float = math.inf) -> None:
-    """Refuse vectors of the wrong length, and more than ``most`` vectors."""
+    """Refuse vectors if one has the wrong length, or if there are more than ``most`` of them."""
     vectors = spec.expansion.vectors
     if len(vectors) > most:
         refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {most}")
@@ -90,7 +90,7 @@ def need_sums(spec: Spec, refuse: Refuse, value: float, slope: float = 1.0, offs
 
 
 def coefficient_limit(spec: Spec, ridge: float, length: float) -> float:
-    """A bound of the coefficients: |c| <= |y| |z| / ridge for a least-squares solution, times a safety margin.
+    """An upper bound on the coefficients: |c| <= |y| |z| / ridge for a least-squares solution, times a safety margin.
 
     length: the largest |z|.  Logistic solutions stay far below the bound.
     """
@@ -98,7 +98,7 @@ def coefficient_limit(spec: Spec, ridge: float, length: float) -> float:
 
 
 def sum_limit(spec: Spec, ridge: float, length: float) -> float:
-    """A bound of the elements of R, a square root of the features' moment matrix.  length: the norm of the whole feature vector."""
+    """An upper bound on the elements of R, where R is a square root of the moment matrix.  length: the norm of the whole feature vector."""
     return (2.0**14 if spec.precision == "float32" else 2.0**28) * (length + math.sqrt(ridge))
 
 

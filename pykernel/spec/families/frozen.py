@@ -1,4 +1,4 @@
-"""Specs of frozen models: checks of the tables, and the parameters of ``frozen``."""
+"""Specs of frozen models: checks of the tables, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import SQUARED, FrozenInput, KernelSection, Learning, Numbers, Rows, Section, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
-"""Largest (gamma / ln 2) |v|^2 with distance = "products".  With this limit, exponents stay far below the largest one for which
-rounding by addition works."""
+"""Largest (gamma / ln 2) |v|^2 with distance = "products".  With this limit, exponents stay far below the largest exponent that can be
+rounded to an integer by adding a constant."""
 
 DECISIONS = {"functions": Decision.FUNCTIONS, "ovo": Decision.OVO, "ovo_vote": Decision.OVO_VOTE}
 
@@ -32,7 +32,7 @@ ClassIndices = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_leng
 
 
 class Training(Section):
-    """Where the vectors come from."""
+    """Facts about the training of the vectors: their scaling, the training table and the promised error."""
 
     scaling: str
     rows: int | None = Field(None, ge=1)
@@ -43,7 +43,7 @@ class Training(Section):
 
 
 class Expansion(VectorsSection):
-    """A frozen model, with all its values, in flash."""
+    """The tables of a frozen model, which are stored in flash."""
 
     trained: Training | None = Field(
         None,
@@ -57,7 +57,7 @@ class Expansion(VectorsSection):
     bias: Numbers | None = Field(None, strict=False, description="the constant added to each function")
     decision: Literal["functions", "ovo", "ovo_vote"] = Field(
         "functions",
-        description='`"functions"`: a function for each label, or for each class (two classes share one function). `"ovo"`: a function for each pair of three or more classes, as in libsvm; `NAME_predict` writes their values. `"ovo_vote"`: the same functions, but `NAME_predict` writes the votes for each class, plus a number between -0.5 and 0.5 that says how clear these votes were',
+        description='`"functions"`: a function for each label, or for each class (two classes share one function). `"ovo"`, with three or more classes: a function for each pair of classes, as in libsvm; `NAME_predict` writes the values of the functions. `"ovo_vote"`: the same functions, but `NAME_predict` writes the number of votes for each class, plus a number between -1/3 and 1/3 that measures how clear these votes were',
     )
     support_class: ClassIndices | None = Field(
         None,
@@ -66,7 +66,7 @@ class Expansion(VectorsSection):
     )
     break_ties: bool = Field(
         False,
-        description="`ovo`, `ovo_vote`: if several classes have equal votes, the one with the clearest votes wins (`true`), or the first one (`false`)",
+        description="`ovo`, `ovo_vote`: if several classes have the most votes, the winner is the class with the clearest votes (`true`) or the first of these classes (`false`)",
     )
     calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
         None,
@@ -92,7 +92,7 @@ class FrozenSpec(Spec):
 
 
 class FrozenModels(Models):
-    """Expansions that were trained elsewhere and stay as they are."""
+    """Expansions that were trained elsewhere and do not learn."""
 
     rules: Mapping[str, str] = {"frozen": "kernel"}
     programs: Mapping[LabelKind, Program] = FROZEN
@@ -161,7 +161,7 @@ class FrozenModels(Models):
             refuse("[expansion] distance", 'is "products", which only gaussian kernels allow; leave distance out')
 
     def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> float:
-        """Refuse numbers that lead to an overflow.  Returns a bound of the kernel's values."""
+        """Refuse numbers that lead to an overflow.  Returns an upper bound on the kernel's values."""
         vectors = np.array(spec.expansion.vectors, float)
         slope, offset = np.abs(spec.expansion.calibration or ((0.0, 0.0),)).max(0)
         value = kernel_settings.bound(spec, refuse, np.abs(vectors).max(0))

@@ -22,13 +22,13 @@ COMPONENTS_LIMIT = 32
 HORIZON = 2000
 TAIL_OF_ROWS = 10.0
 STRANGE = 4.0
-"""A row is outlying if the cube root of its squared distance is at least this many standard deviations above the mean of such cube roots,
-which are nearly normally distributed."""
+"""A row is outlying if the cube root of its squared distance is at least this many standard deviations above the mean.  The cube roots
+of squared distances are nearly normally distributed."""
 PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
 SETTLES = 300
-"""After a new regime begins, the monitor also learns from rows in alarm, for `relearn_after` rows, or for this many if that is fewer."""
+"""After a new regime begins, the monitor learns during alarms, too, for this many rows or for `relearn_after` rows, whichever is fewer."""
 ABSENT_ROWS = 5
 """A gap of this many rows raises an alarm."""
 
@@ -50,7 +50,7 @@ class GmmInput(Input):
     sensors: tuple[Annotated[int, Field(ge=0, lt=1024)], ...] | None = Field(
         None,
         strict=False,
-        description="the index of each input's sensor, such as `[0, 0, 1]`. Where the monitor requires that several sensors agree, the inputs of one sensor count as one. If not given, each input is a sensor; with `[signal]`, each channel is one",
+        description="the index of each input's sensor, such as `[0, 0, 1]`. Where the monitor requires that several sensors agree, the inputs of one sensor count as one. If not given, each input is a sensor; with `[signal]`, each channel is a sensor",
     )
 
 
@@ -61,7 +61,7 @@ class GmmLearning(Learning):
         4,
         ge=2,
         le=COMPONENTS_LIMIT,
-        description="number of Gaussians, about one for each regime; when a further one is needed, two similar ones are merged",
+        description="number of Gaussians, about one for each regime; when another Gaussian is needed, two similar Gaussians are merged",
     )
 
 
@@ -103,7 +103,7 @@ class GmmModels(Models):
             max(2, novelty.relearn_after // SOONER),
         )
         loud_first = 4 * dim
-        # alarms begin after the warm-up and after the rows that show how large surprises usually are
+        # there are no alarms during the warm-up, nor before the usual size of surprises is known
         rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)
@@ -123,7 +123,7 @@ class GmmModels(Models):
                 "root_most": 8 * spec.input_max_abs,
                 # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
                 "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
-                # all pairs are compared before a candidate can become a regime; in the candidate's first row, no pair is compared
+                # all pairs of Gaussians are compared before a candidate can become a regime, but none in the candidate's first row
                 "pairs_a_row": math.ceil(pairs / (min(patience, soon) - 1)),
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,

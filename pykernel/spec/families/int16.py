@@ -84,10 +84,10 @@ class Int16Family(Family, Protocol):
     planned: tuple[tuple[str, str | None], ...] = ()
 
     def scales(self, spec: Any) -> Scales | None:
-        """Return how a model's numbers are scaled, or None if they do not fit in 16 bits."""
+        """Return the scales of a model's values, or None if the values do not fit in 16 bits."""
 
     def unit(self, spec: Any, question: str) -> float:
-        """Return the value that an answer of 1 stands for."""
+        """Return the value that the integer 1 represents in the results of ``question``, such as ``predict``."""
         return float(2.0**-spec.label_shift)
 
 
@@ -98,7 +98,7 @@ def complain_of_rate(where: str, eta: float, refuse: Refuse) -> None:
 
 
 def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
-    """Refuse inputs without a range, with a list of the wrong length, or with a range beyond 16-bit counts or below one count."""
+    """Refuse inputs if their range is missing, does not fit in 16-bit counts or is below one count, or if a list has the wrong length."""
     if spec.input.max_abs is None:
         refuse(
             "[input] max_abs",
@@ -139,7 +139,7 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
 
 
 def complain_of_kernel(spec: Any, refuse: Refuse) -> None:
-    """Refuse kernels that int16 does not compute."""
+    """Refuse kernels that int16 does not support."""
     if spec.kernel is None:
         refuse("[kernel]", f'is missing; {spec.learning.rule} needs one, such as function = "gaussian" with sigma')
     if spec.kernel.function not in FUNCTIONS:
@@ -172,7 +172,7 @@ class Int16Spec(Spec):
 
     @cached_property
     def scales_found(self) -> Scales | None:
-        """How the model's numbers are scaled, or None if they do not fit in 16 bits.  A spec with None is refused."""
+        """The scales of the model's values.  If the values do not fit in 16 bits, the scales are None, and the spec is refused."""
         return self.models.scales(self)
 
     @property
@@ -187,7 +187,7 @@ class Int16Spec(Spec):
 
     @property
     def label_shift(self) -> int:
-        """-log2 of the unit of labels and answers."""
+        """-log2 of the unit of labels and predictions."""
         return self.scales.label_shift
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
@@ -234,7 +234,7 @@ class Int16Spec(Spec):
         return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question) + zero)
 
     def answer_unit(self, question: str) -> float:
-        """The value that an answer of 1 stands for, in the label's unit."""
+        """The value that the integer 1 represents in the results of ``question``, in the label's unit."""
         return self.models.unit(self, self.program.answering[question])
 
     def counts_told(self) -> list[str]:
@@ -257,17 +257,17 @@ class Int16Spec(Spec):
 
     @property
     def counts_per_unit(self) -> np.ndarray:
-        """How many counts make up one unit, for each number of a sample, (DIM,) or (CHANNELS,)."""
+        """How many counts make up one unit, for each element of a sample, (DIM,) or (CHANNELS,)."""
         return (1 / self.resolutions).astype(np.float32)
 
     @property
     def resolutions(self) -> np.ndarray:
-        """The value of one count, for each number of a sample, (DIM,) or (CHANNELS,)."""
+        """The value of one count, for each element of a sample, (DIM,) or (CHANNELS,)."""
         return resolutions(self) if self.signal is None else signal_int16.channels_of(self.signal).resolution
 
     @property
     def offsets(self) -> np.ndarray:
-        """The value of a count of 0, for each number of a sample, (DIM,) or (CHANNELS,)."""
+        """The value of a count of 0, for each element of a sample, (DIM,) or (CHANNELS,)."""
         return offsets(self) if self.signal is None else np.zeros(len(self.signal.channels))
 
     def signal_values(self, signal: SignalSection, awaits: bool) -> dict[str, Any]:
@@ -302,7 +302,7 @@ class FrozenScales(Scales):
 
 
 class Int16FrozenModels(FrozenErrors, FrozenModels):
-    """Expansions that were trained elsewhere, in integers."""
+    """Integer models of expansions that were trained elsewhere."""
 
     programs: Mapping[LabelKind, Program] = INT16_FROZEN
     spec: type[Any] = Int16FrozenSpec
@@ -349,7 +349,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
                 continue
             made = conversion(spec, unit)
             whole, reach = np.rint(own * vectors).astype(np.int64), made.reach
-            # a bound of the product of a vector and any input that the memory can hold
+            # an upper bound on the product of a vector and any input that the memory can hold
             product = float(reach.max()) * np.abs(whole).sum(1).max() + np.abs(added(spec, octave)).max()
             if (
                 reach.max() <= COUNTS
@@ -373,7 +373,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             largest = (reached[:, None] / 2.0**octave) ** degree
             power = degree * (octave - 32)
             least = degree * (31 - math.floor(math.log2(max(1, reached.max()))))
-        # the largest value of a function; the answer's unit is chosen so that it stays below 2^31
+        # the largest value of a function; the unit of predictions is chosen so that the largest prediction stays below 2^31
         most = float((spread(spec, np.abs(weights) * largest).sum(0) + np.abs(bias)).max())
         label_shift = exponent + 16 + power + least
         if most > 0:
@@ -393,7 +393,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
     def _linear(self, spec: Any) -> FrozenScales:
         slopes = weights_of_functions(spec).T @ np.array(spec.expansion.vectors, float)
         bias, none = np.array(spec.expansion.bias, float), np.zeros((1, 1), np.int64)
-        # the units in which inputs and slopes fill 16 bits, as powers of two
+        # log2 of the factors by which inputs and slopes must be multiplied to fill 16 bits
         full = math.log2(COUNTS / float((limits(spec) * np.abs(factors(spec))).max()))
         full_slopes = math.log2(COUNTS / max(np.abs(slopes).max(), 2.0**-100))
         unit, fine = math.floor(full), math.floor(full_slopes)
@@ -405,7 +405,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             largest = made.reach.max() * np.abs(whole).sum(1) + np.abs(whole_bias)
             if largest.max() <= LARGEST and made.reach.max() <= COUNTS:
                 return FrozenScales(made, unit, label_shift, whole, none, 0, whole_bias.astype(np.int64))
-            # make that one of the two units coarser which is closer to filling 16 bits
+            # use a coarser unit for the inputs or for the slopes, whichever are closer to filling 16 bits
             if unit - full > fine - full_slopes:
                 unit -= 1
             else:
@@ -449,13 +449,15 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
 
 
 def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:
-    """Return the parameters of the kernel ``calibrate``, which converts a function's value, in units of 1 / one, to
-    log2 of the odds, in units of 2^-16.
+    """Return the parameters of the kernel ``calibrate``.
+
+    The kernel converts the value of a function to log2 of the odds.  The value is in units of 1 / one, and the result in units
+    of 2^-16.
     """
     pairs = -np.array(given if given is not None else np.zeros((functions, 2)), float)
     slopes, offsets = (pairs * math.log2(math.e) * 2.0**16).T
     slopes, offsets = slopes / one, np.clip(np.rint(offsets), -(2.0**28), 2.0**28)
-    # if the odds are beyond 2^17 to 1, either way, a probability is 0 or 1
+    # if the odds for or against a class are above 2^17 to 1, the probability is rounded to 1 or 0
     with np.errstate(divide="ignore"):
         limits = np.clip((np.abs(offsets) + 17 * 2.0**16) / np.abs(slopes), 1, LARGEST)
     coarse = np.maximum(np.ceil(np.log2(limits + 1)) - 15, 0)

@@ -1,4 +1,4 @@
-"""How far frozen models in integers differ from the same models in reals.  docs/int16-bounds.md derives the bounds."""
+"""Bounds on the difference between a frozen integer model and the same model in real numbers.  docs/int16-bounds.md derives the bounds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_NORMS = 3000
 
 
 class FrozenErrors:
-    """Real values, values in integers, and bounds on their difference, for frozen integer models."""
+    """Frozen integer models: their values in real and in integer arithmetic, and bounds on the difference between these values."""
 
     def functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
         """The functions in float64 at the rows of x, (samples, FUNCTIONS).  The integer model approximates these values."""
@@ -43,8 +43,8 @@ class FrozenErrors:
     def int16_functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
         """The functions of a Gaussian expansion, computed in integers at the rows of x, (samples, FUNCTIONS).
 
-        The results have the device's bits, in the answer's unit.  They are NaN for inputs beyond their limits.  Nothing is
-        compiled; the cost is O(samples N (DIM + FUNCTIONS)).
+        The results are exactly those of the device, converted to the label's unit.  They are NaN for inputs beyond their limits.
+        Nothing is compiled; the cost is O(samples N (DIM + FUNCTIONS)).
         """
         assert spec.kernel.function == "gaussian" and spec.expansion.decision == "functions"
         scales, made = spec.scales, spec.conversion
@@ -70,7 +70,7 @@ class FrozenErrors:
         )
 
     def error_bound(self, spec: Any, rounded: float | np.ndarray = 0.0) -> np.ndarray:
-        """The largest error of each function, for all inputs within their limits, (FUNCTIONS,).
+        """An upper bound on the error of each function, for all inputs within their limits, (FUNCTIONS,).
 
         rounded: the largest rounding error of an input's count, in counts, one number or (DIM,); ``ROUNDED`` if the
         counts are computed from floats.
@@ -86,7 +86,7 @@ class FrozenErrors:
         unit, own = units_of(spec, octave)
         near = spec.conversion.error(spec, unit, rounded)
         apart = near + np.abs(spec.scales.vectors - vectors * own)
-        # ``whole``: the rounded weights; ``counted``: the error from rounding each term to the answer's unit
+        # ``whole``: the rounded weights; ``counted``: the error from rounding each term to the unit of predictions
         whole = spread(spec, spec.scales.weights * 2.0**-spec.scales.weight_shift)
         counted = (spread(spec, np.ones_like(spec.scales.weights)).sum(0) / 2 + 1) / one
         if function in BENT:
@@ -99,7 +99,7 @@ class FrozenErrors:
     def _radial_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """``error_bound`` for a kernel of a distance, without the rounding of the terms, (FUNCTIONS,).
+        """``error_bound`` for kernels that depend on a distance, without the errors from rounding the terms, (FUNCTIONS,).
 
         near: the largest error of each input.  apart: the largest error of each difference between an input and a vector.
         whole: the rounded weights.
@@ -128,7 +128,7 @@ class FrozenErrors:
     def _power_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """``error_bound`` for a polynomial kernel or an unbounded hidden unit, without the rounding of the terms, (FUNCTIONS,)."""
+        """``error_bound`` for polynomial kernels and unbounded hidden units, without the errors from rounding the terms, (FUNCTIONS,)."""
         degree, octave, (most, wrong) = degree_of(spec), spec.scales.octave, self._products(spec, near, apart)
         largest = (most / 2.0**octave) ** degree
         moved = ((most + wrong) / 2.0**octave) ** degree - largest
@@ -144,15 +144,15 @@ class FrozenErrors:
     def _bent_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """``error_bound`` for a hidden unit whose values are at most 1, without the rounding of the terms, (FUNCTIONS,)."""
+        """``error_bound`` for hidden units whose values are at most 1, without the errors from rounding the terms, (FUNCTIONS,)."""
         steepest = 1.0 if spec.kernel.function == "tanh" else 0.25
         found = steepest * self._products(spec, near, apart)[1] / 2.0**spec.scales.octave
         return np.asarray((found + bent_error(spec.kernel.function)) @ np.abs(whole) + np.abs(whole - weights).sum(0))
 
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
-        """The largest difference between integer answers (``found``) and real answers on random inputs, (FUNCTIONS,).
+        """The largest difference between the integer model's predictions and the real ones on random inputs, (FUNCTIONS,).
 
-        rows: number of random inputs.  Half of them are near vectors.
+        found: returns the integer model's predictions.  rows: number of random inputs; half of the inputs are near vectors.
         """
         rng, center, limit = np.random.default_rng(0), centers(spec), limits(spec)
         vectors = spec.unscaled(np.array(spec.expansion.vectors, float))
@@ -170,8 +170,10 @@ class FrozenErrors:
 
 
 def spread(spec: Any, weights: np.ndarray) -> np.ndarray:
-    """The weight of each vector in each function, (N, FUNCTIONS).  If each function separates a pair of classes, a vector
-    has weight 0 in the functions whose pairs do not include its class.
+    """The weight of each vector in each function, (N, FUNCTIONS).
+
+    If each function separates a pair of classes, a vector has weight 0 in every function whose pair does not include the vector's
+    class.
     """
     if spec.expansion.decision == "functions":
         return weights
@@ -247,7 +249,7 @@ def powers(u: np.ndarray) -> np.ndarray:
 def _power_error() -> float:
     """The largest error of the kernel ``power`` over all arguments."""
     u = np.arange(65536)
-    # the kernel ignores the lowest bits of its argument: they may be all zeros or all ones
+    # the kernel ignores the lowest bits of its argument; the error is largest if these bits are all zeros or all ones
     return float(max(np.abs(powers(u) / ONE - 2.0 ** -((u + end) / 65536)).max() for end in (0, 1)))
 
 
@@ -256,7 +258,7 @@ POWER_ERROR = _power_error()
 
 @cache
 def bent_error(function: str) -> float:
-    """The largest error over all arguments of ``logistic``, or of tanh, which is computed from it."""
+    """The largest error of ``logistic`` over all arguments, or that of tanh, which is computed from ``logistic``."""
     t = np.arange(17 * 65536)
     octaves = np.minimum(t >> 16, 16)
     falls = np.where(t < 16 * 65536, powers(t) >> (octaves + 1), 0)
@@ -268,7 +270,7 @@ def bent_error(function: str) -> float:
 
 @cache
 def root_error() -> float:
-    """The largest relative error of the kernel ``root`` over all arguments, apart from the bits that the shift in ``root`` cuts off."""
+    """The largest relative error of the kernel ``root`` over all arguments, without the error from the bits that its shift cuts off."""
     table, part = np.array(ROOTS.by_precision["int16"]), np.arange(0, 32769, 64)
     first, last = table[:-1, None], table[1:, None]
     exact = 32768 * np.sqrt(1 + (np.arange(96)[:, None] + part / 32768) / 32)

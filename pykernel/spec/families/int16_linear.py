@@ -19,16 +19,16 @@ from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import Learning, Of
 
 LABEL_BITS = 23
-"""log2 of the number that stands for the label's limit."""
+"""log2 of the integer that represents the label's limit."""
 PLACES_MOST, INPUTS_FULL = 24, 63
-"""-log2 of the smallest fraction of the prior that each sample may add to P, and the largest number of inputs for which this
-fraction is used.  Twice as many inputs need a fraction 4 times as large.  With smaller fractions, rounding removes more from P than is
-added, on streams whose inputs stay constant for long (tests/algorithms/test_linear_int16.py).
+"""PLACES_MOST: -log2 of the smallest fraction of the prior that each sample may add to P.  INPUTS_FULL: the largest number of inputs
+for which this fraction is used; twice as many inputs need a fraction 4 times as large.  With smaller fractions, rounding removes
+more from P than samples add if inputs stay constant for long (tests/algorithms/test_linear_int16.py).
 """
 SPREAD_MOST = 2**14
 """Largest variance of f(x) before the first sample, as a multiple of the noise variance.  One sample removes nearly all of this
-variance, and P's rounding error is 2^-16 of what is removed.  With larger variances, errors were up to 43 times those of float32 on
-the same streams."""
+variance, and P's rounding error is 2^-16 of the removed variance.  With larger variances, errors were up to 43 times as large as those
+of float32 on the same streams."""
 
 
 class Int16LinearLearning(Learning):
@@ -58,7 +58,7 @@ REHEARSED = 64
 def forgotten(learning: Int16LinearLearning, dim: int) -> int:
     """Return -log2 of the fraction of the prior that each sample adds to P.
 
-    The weights then follow a random walk whose steady gain is 1 - forgetting.
+    The weights are then assumed to follow a random walk for which the steady gain of the filter is 1 - forgetting.
     """
     places = math.log2(learning.prior_variance) - 2 * math.log2(max(1 - learning.forgetting, 2.0**-32))
     most = PLACES_MOST - 2 * math.ceil(math.log2(max(dim / INPUTS_FULL, 1)))
@@ -66,7 +66,7 @@ def forgotten(learning: Int16LinearLearning, dim: int) -> int:
 
 
 def learned_sizes(size: int) -> dict[str, int]:
-    """Extents for ``size`` weights that share one P."""
+    """Extents for ``size`` weights with a common P."""
     return {"FEATURES": size, "GROUPS": 1, "GROUP_SIZE": size, "PACKED": size * (size + 1) // 2}
 
 
@@ -96,8 +96,8 @@ class Int16LinearModels(Models, Int16Family):
         if spec.learning.rule == "rls" and spec.learning.prior_variance > most:
             refuse(
                 "[learning] prior_variance",
-                f"is {spec.learning.prior_variance:g}; inputs as large as these allow at most {most:.2g}; a smaller "
-                "[input] scale, which brings the inputs nearer to 1, allows more",
+                f"is {spec.learning.prior_variance:g}; for inputs as large as these it must be at most {most:.2g}; with a smaller "
+                "[input] scale, which brings the inputs nearer to 1, it may be larger",
             )
 
     def scales(self, spec: Int16LinearSpec) -> Scales:

@@ -58,7 +58,7 @@ class CountedLabel(Label):
 HEADROOM = 4
 """log2 of the largest multiplier, in units of the label's limit."""
 REST = 2
-"""log2 of the largest residual that the label's stages leave for the rule, in units of the label's limit."""
+"""log2 of the largest residual that the rule learns after the label's stages, in units of the label's limit."""
 
 
 class Int16Rule(Learning):
@@ -136,7 +136,7 @@ class Int16OnlineSpec(Int16Spec):
 
 
 def _radius(function: str, value: float) -> float:
-    """Return gamma |a - b| at which a kernel has this value.  For a Gaussian, return gamma |a - b|^2."""
+    """Return the gamma |a - b| at which the kernel has the given value.  For a Gaussian, return gamma |a - b|^2."""
     if function in ("gaussian", "laplacian", "matern12"):
         return -math.log(value)
     low, high = 0.0, 100.0
@@ -247,8 +247,8 @@ class Int16OnlineModels(Models):
 
 
 def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] = kernel_settings.UNIT) -> None:
-    """Refuse kernels that int16 does not compute or that are not in ``known``, such as kernels of products, whose values have no
-    known bound.
+    """Refuse kernels that int16 does not support, and kernels that are not in ``known``, such as polynomial kernels, whose values
+    are unbounded.
     """
     complain_of_kernel(spec, refuse)
     if spec.kernel.function not in known:
@@ -261,7 +261,7 @@ def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] =
 
 
 def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
-    """Refuse numeric labels without a range, and an offset for labels that are classes or already in counts."""
+    """Refuse numeric labels without a range.  Refuse an offset if the labels are classes or channels of [signal]."""
     if spec.label_offset and (spec.label_kind == "class" or spec.forecasts):
         refuse("[label] offset", "is for labels that are numbers and not channels of [signal]; leave offset out")
     if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
@@ -272,7 +272,7 @@ def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
 
 
 def complain_of_label(spec: Any, refuse: Refuse) -> None:
-    """Refuse labels as ``complain_of_label_range`` does.  If the labels are classes, refuse stages for numbers, too."""
+    """Refuse labels that ``complain_of_label_range`` refuses.  If the labels are classes, also refuse stages for numeric labels."""
     complain_of_label_range(spec, refuse)
     given = {
         "[label] center": spec.label.center,
@@ -310,14 +310,14 @@ def _keep(spec: Any) -> int:
 
 
 STAGES = {"center": False, "horizon": 2000}
-"""Keys of [label] that not every family has -> their defaults."""
+"""Keys of [label] that some families lack -> defaults of these keys."""
 
 
 def frame_parameters(spec: Any, reach: int, squares: float, places: int | None = None) -> dict[str, Any]:
-    """Values of Int16StageConfig and Int16FrameConfig, except the number of the self-test's samples.
+    """Values of the fields of Int16StageConfig and Int16FrameConfig, except the number of samples in the self-test.
 
-    reach: largest magnitude of a converted input.  squares: the square of the number that stands for an input of 1.  places: the
-    rule and its stages learn in units of 2^-places; None stands for the label's unit.
+    reach: largest magnitude of a converted input.  squares: the square of the integer that represents an input of 1.  places:
+    the rule and its stages learn in units of 2^-places; if None, in the label's unit.
     """
     label, linear, finer = spec.label, getattr(spec, "linear", None), places is not None
     full, one = 2.0**spec.label_shift, 2.0 ** (spec.label_shift if places is None else places)

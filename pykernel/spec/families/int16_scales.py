@@ -17,7 +17,7 @@ EIGHT = 127
 COUNTS = 32767
 """Largest magnitude of a count.  -32768 means "not a number"."""
 ROUNDED = 0.5 + 3 * 2.0**-9
-"""Largest rounding error of ``NAME_counts``, in counts.  It is half a count plus three float32 rounding errors of a 15-bit number: in the
+"""Largest rounding error of ``NAME_counts``, in counts: half a count plus three float32 rounding errors of a 15-bit number, in the
 difference from the offset, in the factor and in the product."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {
@@ -46,12 +46,12 @@ OCTAVES = {
     # roots of squared distances; a root has 16 bits
     **dict.fromkeys(kernel_settings.MATERN, range(16, 3, -1)),
 }
-"""Kernel -> powers of two by which its distance may be divided, the finest first."""
+"""Kernel -> log2 of the divisors that are allowed for the kernel's distance, the finest first."""
 PRODUCTS = ("polynomial", "relu", "tanh", "logistic", "identity")
-"""Kernels of a product of an input and a vector."""
+"""Kernels that are functions of the product of an input and a vector."""
 FALL_ROOM = 15
-"""Maximum number of bits by which the product of a weight and a kernel value is shifted.  The whole shift has at most
-31 bits, so that 16 are left for the kernel value's power of two."""
+"""Maximum number of bits by which the product of a weight and a kernel value is shifted for the weights' scale.  The whole shift is
+by at most 31 bits; the other 16 bits are for the kernel value's power of two."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,8 @@ class Conversion:
 class Scales:
     """The scales that are chosen for one model.
 
-    octave: the kernel's distance is divided by 2^octave; in linear kernels, the number 2^octave stands for a scaled
-    input of 1.  Labels and answers are in units of 2^-label_shift.
+    octave: the kernel's distance is divided by 2^octave; for linear kernels, the integer 2^octave represents a
+    scaled input of 1.  Labels and predictions are in units of 2^-label_shift.
     """
 
     conversion: Conversion
@@ -162,9 +162,7 @@ def conversion(spec: Spec, unit: float) -> Conversion:
 
 
 def counted(bound: float | None, one: float, otherwise: int, zero: float = 0.0) -> int:
-    """Return a bound of predictions, minus ``zero``, in units of 1 / one, clipped to 32 bits, or ``otherwise`` if there is no
-    bound.
-    """
+    """Return bound - zero in units of 1 / one, rounded and clipped to 32 bits.  If ``bound`` is None, return ``otherwise``."""
     return otherwise if bound is None else int(np.clip(np.rint((bound - zero) * one), -LARGEST, LARGEST))
 
 
@@ -179,8 +177,8 @@ def learning_rate(eta: float) -> tuple[int, int]:
 def unit_of(spec: Any, octave: int) -> float:
     """Return how many of the kernel's units make up a scaled input of 1.
 
-    The unit is such that a distance of 2^octave halves the kernel's values.  For a kernel of a product, the unit is such
-    that 2^octave stands for a product of 1.
+    With this unit, a distance of 2^octave halves the kernel's values.  For kernels of PRODUCTS, the integer 2^octave represents a
+    product of 1.
     """
     if spec.kernel.function in PRODUCTS:
         return math.sqrt((spec.kernel.gamma or 1.0) * 2.0**octave)
@@ -191,8 +189,8 @@ def unit_of(spec: Any, octave: int) -> float:
 def units_of(spec: Any, octave: int) -> tuple[float, float]:
     """Return the unit of the inputs and the unit of the vectors.
 
-    For hidden units these differ, so that the largest input and the largest weight become equally large integers.  Weights that
-    were rounded to 8 bits become 8-bit integers instead.
+    For hidden units, the two units differ, so that the largest input and the largest weight become equally large integers.
+    Weights that were rounded to 8 bits become 8-bit integers instead.
     """
     unit, ratio = unit_of(spec, octave), 1.0
     if spec.kernel.function in kernel_settings.HIDDEN:
@@ -205,7 +203,7 @@ def units_of(spec: Any, octave: int) -> tuple[float, float]:
 
 
 def in_eight_bits(vectors: np.ndarray) -> np.ndarray:
-    """Return the vectors of hidden units with each number rounded to a multiple of one step, so that the largest is EIGHT steps."""
+    """Return the vectors of hidden units, with elements rounded to multiples of a step; the largest element is EIGHT steps."""
     step = np.abs(vectors).max() / EIGHT
     return np.asarray(np.rint(vectors / step) * step if step else vectors)
 
@@ -238,7 +236,7 @@ def kernel_parameters(spec: Any, octave: int) -> dict[str, Any]:
 
 
 def degree_of(spec: Any) -> int:
-    """The exponent of a'b in a kernel of products."""
+    """The exponent of a'b in the polynomial kernel; 1 for other kernels."""
     return int(spec.kernel.degree) if spec.kernel.function == "polynomial" else 1
 
 

@@ -43,7 +43,10 @@ from pykernel.spec.stages import LinearPart
 
 FEATURES_MOST = 64
 FREQUENCY_REACH = 8.0
-"""Largest angular frequency that always fits, in units of 1 / sigma.  In 16 bits, 1 / sigma has 2,048 to 4,095 steps."""
+"""Largest angular frequency that always fits, in units of 1 / sigma.
+
+In 16 bits, a frequency of 1 / sigma is an integer from 2,048 to 4,095.
+"""
 OCTAVES = range(18, 4, -1)
 """Possible values of log2 sigma, with sigma in units of converted inputs, the finest first.  Outside this range, 16 bits are too coarse
 for frequencies or inputs."""

@@ -44,17 +44,17 @@ RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
 RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
 
 WINDUP = 64.0
-"""Largest trace of P after forgetting, as a multiple of its initial value.  In directions that no input excites, the gain of a sample is
+"""Largest trace of P after forgetting, as a multiple of its initial value.  In directions that no input excites, a sample's gain is
 only P's rounding error.  With a limit of 1,024, weights drifted while inputs were constant (benchmarks/host/long.py, constant)."""
 
 
 SPECTRA = ("gaussian", "laplacian", "matern12", "matern32", "matern52")
 """Kernels with random features: k(a, b) is the mean of cos(w'(a - b)) over a known distribution of w."""
 DEGREES = {"matern12": 1, "matern32": 3, "matern52": 5}
-"""Degrees of freedom of a Matern kernel's Student t distribution, 2 nu."""
+"""Degrees of freedom, 2 nu, of the Student t distribution from which the frequencies of a Matern kernel are drawn."""
 DEFAULT_FEATURES = 64
 REHEARSED = 96
-"""Number of samples of the self-test, enough for a standardiser's longest warmup and for learning after it."""
+"""Number of samples in the self-test: enough for the longest warmup of a standardiser, and for learning after the warmup."""
 GRAIN = 2.0**-16
 """Frequencies are rounded to multiples of this number, so that the last digits of a machine's math functions do not
 change them."""
@@ -110,14 +110,14 @@ def random_features(seed: int, count: int, dim: int, function: str = "gaussian")
 
         gaussian, exp(-r^2 / 2): standard normal;
         laplacian, exp(-|a - b|_1): each element standard Cauchy;
-        matern12 e^-r, matern32 (1 + r) e^-r, matern52 (1 + r + r^2 / 3) e^-r: a standard normal vector over the root of the
-        sum of 1, 3, 5 squared standard normal numbers, which is Student's t with 1, 3, 5 degrees of freedom, of scale 1,
-        1 / sqrt(3), 1 / sqrt(5).
+        matern12 e^-r, matern32 (1 + r) e^-r, matern52 (1 + r + r^2 / 3) e^-r: a standard normal vector divided by the root
+        of the sum of 1, 3 or 5 squared standard normal numbers.  This is a Student t vector with 1, 3 or 5 degrees of freedom
+        and a scale of 1, 1 / sqrt(3) or 1 / sqrt(5).
 
-    A seed always gives the same numbers.  With a larger count, the first features stay the same.  The numbers come from
-    Python's ``Random(seed).random()``, whose sequence Python promises not to change.  For each feature, ``dim`` numbers
-    become normal (or Cauchy) numbers by the inverse of the distribution function; Matern kernels take 1, 3 or 5 more
-    numbers; the next number is the phase.  Frequencies are rounded to multiples of 2^-16.
+    A seed always gives the same features.  With a larger count, the first features stay the same.  The random numbers come from
+    Python's ``Random(seed).random()``, whose sequence Python promises not to change.  For each feature, the inverse of the
+    distribution function converts ``dim`` random numbers to normal (or Cauchy) numbers.  Matern kernels use 1, 3 or 5 more
+    random numbers.  The next random number is the phase.  Frequencies are rounded to multiples of 2^-16.
     """
     draw, normal = random.Random(seed).random, statistics.NormalDist()
     frequencies, phases = np.zeros((count, dim)), np.zeros(count)
@@ -157,7 +157,7 @@ class LinearModels(Models):
         if kind is FeatureKind.FOURIER:
             self._complain_of_kernel(spec, refuse)
             return
-        # the largest sum of squares, or phi'P phi; its inverse must be a normal number
+        # log10 of the largest sum of squares or phi'P phi, whose inverse must be a normal number
         largest = 2 * (
             math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if kind is FeatureKind.PRODUCTS else 1)
         )
@@ -165,7 +165,7 @@ class LinearModels(Models):
         if gain is Gain.RLS:
             largest += math.log10(WINDUP * learning.prior_variance / learning.forgetting)
             other = f" with prior_variance {learning.prior_variance:g}"
-        # with centred inputs, features can be 4 times as large, and the inverse is still a normal number
+        # with centred inputs, features may be 4 times as large, because the inverse is still a normal number
         if largest > (36 if narrow else 300) + (1.3 if _centres(spec) else 0):
             key, most = ("clip", spec.input.clip) if spec.input.standardise else ("max_abs", spec.input_max_abs)
             refuse(
@@ -207,14 +207,14 @@ class LinearModels(Models):
         return dim + 1 + (dim * (dim + 1) // 2 if kind is FeatureKind.PRODUCTS else 0)
 
     def _largest(self, spec: LinearSpec) -> float:
-        """A bound of the magnitude of every feature."""
+        """An upper bound on the magnitudes of all features."""
         reach = _reach(spec)
         return {FeatureKind.INPUTS: reach, FeatureKind.PRODUCTS: max(reach, reach * reach), FeatureKind.FOURIER: 1.0}[
             RULES[spec.learning.rule][1]
         ]
 
     def _weight_limit(self, spec: LinearSpec) -> float:
-        """Limit of the weights.  No prediction overflows while the weights stay within it."""
+        """Limit of the weights' magnitudes.  With weights within this limit, no prediction overflows."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
         return min(2.0**20 * stages.label_unit(spec), 2.0**100, most)
 
@@ -242,7 +242,7 @@ class LinearModels(Models):
             "forgetting": learning.forgetting,
             "start": start,
             "trace_limit": trace_limit,
-            # one more step of forgetting at most doubles the trace; the rest of the factor allows for rounding
+            # forgetting at most doubles the trace, and thus multiplies a root by sqrt(2); the rest of the factor 2 allows for rounding
             "root_limit": 2 * math.sqrt(trace_limit),
             "amplitude": math.sqrt(2 / (features - 1)),
             "frequencies": frequencies,

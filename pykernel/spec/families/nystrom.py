@@ -1,6 +1,4 @@
-"""Specs of models on a basis of feature vectors: checks of the keys, and the parameters of ``nystrom`` and
-``nystrom_rls``.
-"""
+"""Specs of models on a basis of feature vectors: checks of the keys, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Smallest residual of a basis vector against the vectors before it, as a fraction of k(x, x).  A smaller residual
 would be lost in the rounding errors of L (docs/bases-on-device.md)."""
 DEFAULT_ALD_THRESHOLD = 1e-3
-"""The default is the same in both precisions, so that a float64 model behaves like the float32 model."""
+"""Default of ald_threshold, the same in both precisions, so that a float64 model behaves like the float32 model."""
 WITHOUT_RESERVOIR = 'does not go with [basis] method = "given", which has no reservoir'
 WITHOUT_BUDGET = 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
 OF_GIVEN = 'belongs to [basis] method = "given"; leave it out'
@@ -106,11 +104,11 @@ class NystromReduction(Section):
 
 
 class BasisSection(Section):
-    """The source of the basis vectors, which span the model's feature space: nystrom-rls."""
+    """Where nystrom-rls gets the basis vectors, which span the model's feature space."""
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
-        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of it outside the span of the basis. If the basis is full, the sample replaces the vector whose removal increases the residual of a reservoir of samples the least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest reduction of the relative residual (`efvs`) or of the trace of the residual (`sgma`)',
+        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of it outside the span of the basis. If the basis is full, the sample replaces the vector whose removal increases the residual of a reservoir of samples the least. `"efvs"`, `"sgma"`: `NAME_select()` chooses the basis vectors one by one from the reservoir: each time the row that most reduces the relative residual (`efvs`) or the trace of the residual (`sgma`)',
     )
     candidates: Annotated[int, SELECTED] = Field(
         59, ge=1, le=4096, description="`efvs`, `sgma`: number of rows that are compared in each step"
@@ -132,12 +130,12 @@ class BasisSection(Section):
     )
     cache: Annotated[bool, STREAM] = Field(
         True,
-        description="`stream`: whether the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without them, replacing a vector takes more time",
+        description="`stream`: whether the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without them, the replacement of a vector takes more time",
     )
 
 
 class Tables(VectorsSection):
-    """A basis, and functions on its coordinates, in flash."""
+    """The vectors of a basis and the weights of functions on the basis, which are stored in flash."""
 
     weights: Rows | None = Field(
         None,
@@ -149,7 +147,7 @@ class Tables(VectorsSection):
         0.0,
         ge=0,
         le=1e6,
-        description="added to the diagonal of the vectors' kernel matrix; in a Gaussian process, the variance of the noise divided by that of the function",
+        description="added to the diagonal of the vectors' kernel matrix; in a Gaussian process, the ratio of the noise's variance to the function's variance",
     )
     prior_variance: float | None = Field(
         None,
@@ -184,7 +182,7 @@ class NystromRlsSpec(stages.StagedSpec):
 
 
 class _NystromModels(Models):
-    """Shared by the families of trained and of learning Nystrom models."""
+    """Base of the two families of Nystrom models: trained models, and models that learn."""
 
     def _complain_of_vectors(self, spec: Spec, refuse: Refuse) -> None:
         need_vectors(spec, refuse, BASIS_LIMIT)
@@ -206,7 +204,7 @@ class _NystromModels(Models):
         factor_rows, dependent = np.zeros(size * (size + 1) // 2), -1
         if method is Method.GIVEN:
             factor_rows, dependent = factor_of(spec)
-        if dependent >= 0:  # possible with a custom kernel, which was not known when the tables were checked
+        if dependent >= 0:  # this can happen with a custom kernel, which was not known when the tables were checked
             raise UserError(f"[expansion] vectors {_dependence(spec, dependent)}")
         most, faded = 1e37 if narrow else 1e305, learning.forgetting**size
         root_ridge, first = math.sqrt(learning.ridge), learning.seed
@@ -253,7 +251,7 @@ class _NystromModels(Models):
         }
 
     def _rehearsed(self, spec: Spec, method: Method, basis: BasisSection, samples: int) -> int:
-        """Number of samples of the self-test, enough to fill the reservoir from which the basis is chosen."""
+        """Number of samples in the self-test: enough to fill the reservoir from which the basis is chosen."""
         if method is Method.GIVEN:
             return 16
         if method is Method.STREAM:
@@ -261,7 +259,7 @@ class _NystromModels(Models):
         size = spec.capacities["N_MAX"]
 
         def touched(m: int) -> float:
-            """How many numbers are touched when the basis is chosen, and when rows are learned before and after the choice."""
+            """How many numbers are read or written when the basis is chosen, and when rows are learned before and after the choice."""
             vectors, compared = min(size, m), min(basis.candidates, m)
             points = m if method is Method.SGMA else min(basis.points, m)
             return vectors * compared * points * (vectors / 2 + spec.dim) + 2 * m * vectors**2
@@ -289,18 +287,17 @@ def ald_threshold_of(spec: Spec) -> float:
 
 
 def tables_of(spec: Spec) -> Tables:
-    """Return all tables that a model of this kind may have in flash, with defaults for those that the spec lacks."""
+    """Return all tables that the model may have in flash, with defaults for the tables that the spec lacks."""
     given = spec.expansion
     vectors = given.vectors if given is not None else ()
     return given if isinstance(given, Tables) else Tables.model_construct(vectors=vectors)
 
 
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
-    """Return (L, dependent), with the Cholesky factor L of the expansion vectors as they are stored on the device, in
-    float64.
+    """Return (L, dependent), where L is the Cholesky factor, in float64, for the expansion vectors as stored on the device.
 
-    L is packed by rows; its diagonal holds the reciprocals of the diagonal elements.  dependent: the first vector that
-    depends linearly on the vectors before it; -1 if there is none.
+    L is packed by rows; the diagonal elements are replaced by their reciprocals.  dependent: the first vector that depends
+    linearly on the vectors before it; -1 if no vector does.
     """
     if spec.kernel.function == "custom" and spec.custom is None:
         # the kernel is checked only after all values of the spec are valid
@@ -325,7 +322,7 @@ def _factor(spec: Spec) -> tuple[np.ndarray, int]:
 
 
 class NystromModels(_NystromModels):
-    """A basis and functions on its coordinates, both computed elsewhere."""
+    """Models with a basis, and functions on the basis, that were computed elsewhere."""
 
     rules: Mapping[str, str] = {"nystrom": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM
@@ -376,7 +373,7 @@ class NystromModels(_NystromModels):
 
 
 class NystromLearners(_NystromModels):
-    """Recursive least squares on the coordinates of a basis, which is given or is chosen on the device."""
+    """Recursive least squares on a basis that is given or chosen on the device."""
 
     rules: Mapping[str, str] = {"nystrom-rls": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM_RLS
@@ -416,7 +413,7 @@ class NystromLearners(_NystromModels):
             refuse(
                 "[learning] samples",
                 f"is {samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better {3 * n_max}; "
-                "with fewer rows, the basis fits only the rows of the reservoir",
+                "with fewer rows, the basis fits the rows of the reservoir but not new rows",
             )
         if 0 < spec.basis.horizon < samples:
             refuse(

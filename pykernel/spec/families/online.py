@@ -23,11 +23,11 @@ from pykernel.spec.sections import (
 )
 
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
-"""Smallest noise, as a fraction of the function's variance.  Smaller noise would be lost in the variance's rounding errors."""
+"""Smallest allowed ratio of noise variance to the function's variance.  Smaller ratios would be lost in rounding errors."""
 
 LEAST_RIDGE = {"sw-krls": 1e-3, "fb-krls": 1e-2}
-"""Smallest ridge in float32, for rules that keep no covariance.  The rounding errors of their multipliers are 1 / ridge times those of the
-labels.  In fb-krls, these errors accumulate for as long as a vector is stored."""
+"""Smallest ridge in float32, for rules that keep no covariance.  A label's rounding error leads to an error of the multipliers that
+is 1 / ridge times as large.  In fb-krls, these errors accumulate for as long as a vector is stored."""
 
 LEAST_RELABELLED = 1e-3
 """Smallest ridge with `relabel`, which changes the stored labels.
@@ -44,7 +44,7 @@ RULES: dict[str, Mapping[LabelKind, Program]] = {
     "ald-krls": ALD_KRLS,
     "knlms": KNLMS,
 }
-"""sw-krls, least squares on a sliding window, is an fb-krls that stores every sample and removes the oldest one."""
+"""sw-krls, least squares on a sliding window, is fb-krls that stores every sample and removes the oldest sample."""
 
 
 FAILS = {
@@ -60,8 +60,8 @@ FAILS = {
     ("afmklms", "fklms"): 4.38e17,
     ("afmklms", "bounded"): 1.59e-01,
 }
-"""(technique, projection) that fails -> the largest mean squared error in docs/data/pairs.csv, measured by
-benchmarks/host/pairs.py."""
+"""A pair (technique, projection) that fails -> its largest mean squared error in docs/data/pairs.csv, which benchmarks/host/pairs.py
+measured."""
 
 
 class KernelSpec(stages.StagedSpec):
@@ -90,7 +90,7 @@ KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "age
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of a spec that decide the kernels' branches.  keeps: the members of ``KEPT`` that are stored."""
+    """The choices of a spec that decide which branches of the kernels remain.  keeps: the members of ``KEPT`` that are stored."""
 
     rule: str
     technique: Technique
@@ -173,26 +173,28 @@ class KernelModels:
         if kernel.function == "sigmoid":
             refuse(
                 "[kernel] function",
-                f"is sigmoid, which is not positive definite, so that {rule} cannot measure whether a sample is new; "
+                f"is sigmoid, which is not positive definite, so that {rule} cannot measure how new a sample is; "
                 "choose another kernel",
             )
         kernel_settings.validate(spec, refuse)
         if kernel.function == "polynomial" and kernel.coef0 < 0:
             refuse(
-                "[kernel] coef0", f"is {kernel.coef0:g}; it must be 0 or more, or the kernel is not positive definite"
+                "[kernel] coef0",
+                f"is {kernel.coef0:g}; it must be 0 or more, otherwise the kernel is not positive definite",
             )
         if rule == "qklms" and kernel.function not in kernel_settings.UNIT and spec.learning.quantisation >= 1:
             refuse(
                 "[learning] quantisation",
                 f"is {spec.learning.quantisation:g}; with a {kernel.function} kernel it is the sine of the angle between "
-                "a sample and a vector, and must be below 1, or no second vector is stored",
+                "a sample and a vector, and must be below 1: otherwise no second vector is stored",
             )
         if kernel.function == "gaussian":
             far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
             if max(spec.input_max_abs, kernel_settings.reach(spec).max()) > far:
                 refuse(
                     "[input] max_abs",
-                    f"is {spec.input_max_abs:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
+                    f"is {spec.input_max_abs:g}; for {spec.dim} inputs in {spec.precision} it must be at most {far:.3g}, "
+                    "otherwise distances overflow",
                 )
         else:
             _most(spec, refuse)
@@ -203,7 +205,7 @@ class KernelModels:
             if learning.eta * learning.rho >= 1:
                 refuse(
                     "[learning] rho",
-                    f"is {learning.rho}; eta rho must be below 1, or a single sample erases the model",
+                    f"is {learning.rho}; eta rho must be below 1, otherwise a single sample erases the model",
                 )
             if learning.rho > 0 and spec.real.real(1 - learning.eta * learning.rho) == 1:
                 refuse(
@@ -213,21 +215,21 @@ class KernelModels:
             if learning.eta * limit < 2.0**-100:
                 refuse(
                     "[learning] eta",
-                    f"is {learning.eta:g}; with labels up to {limit:g}, it must be larger, or nothing is learned",
+                    f"is {learning.eta:g}; with labels up to {limit:g}, it must be larger, otherwise nothing is learned",
                 )
             if learning.step_limit is not None and learning.step_limit < 1e-20:
                 refuse("[learning] step_limit", f"is {learning.step_limit:g}; it must be 1e-20 or more")
         if learning.relabel and learning.eta > 1:
             refuse(
                 "[learning] eta",
-                f"is {learning.eta:g}; with relabel it must be at most 1: a larger eta moves labels by more than the error, and diverges "
-                "with a small ridge",
+                f"is {learning.eta:g}; with relabel it must be at most 1: with a larger eta, labels change by more than the error, and the "
+                "model diverges if the ridge is small",
             )
         if learning.relabel and ridge_of(spec) < LEAST_RELABELLED:
             refuse(
                 "[reduction] ridge",
-                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more: with a smaller ridge, labels "
-                "that have moved apart lead to huge multipliers",
+                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more: with a smaller ridge, changed "
+                "labels lead to huge multipliers",
             )
         if learning.rule == "krls-t":
             least, most = NOISE_LEAST[spec.precision], 1e15 if narrow else 1e80
@@ -235,17 +237,17 @@ class KernelModels:
             if near < learning.forgetting < 1:
                 refuse(
                     "[learning] forgetting",
-                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1 or at most {near}, or the "
-                    "variance is lost in rounding errors",
+                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1 or at most {near}, otherwise "
+                    "the variance is lost in rounding errors",
                 )
             if learning.noise != "auto" and learning.noise < least:
                 refuse("[learning] noise", f"is {learning.noise:g}; it must be {least:g} or more for {spec.precision}")
-            # a prediction's variance reaches limit^2 k(x, x)
+            # the variance of a prediction can reach limit^2 k(x, x)
             most /= max(1.0, math.sqrt(_most(spec)))
             if limit > most:
                 refuse(
                     "[label] max_abs",
-                    f"is {limit:g}; with krls-t it can be at most {most:g}, or the variance overflows",
+                    f"is {limit:g}; with krls-t it must be at most {most:g}, otherwise the variance overflows",
                 )
 
     def _complain_of_ridge(self, spec: KernelSpec, refuse: Refuse) -> None:
@@ -266,7 +268,7 @@ class KernelModels:
         if ald_threshold >= 1:
             refuse(
                 "[reduction] ald_threshold",
-                f"is 2 ridge = {ald_threshold:g}, with which no sample is stored; give an ald_threshold below 1, or a smaller ridge",
+                f"is {ald_threshold:g}, twice the ridge, so that no sample is stored; give an ald_threshold below 1, or a smaller ridge",
             )
         if "factor" in choices.keeps:
             least = 1e-4 if narrow else 0.0
@@ -280,7 +282,7 @@ class KernelModels:
                     "[reduction] ald_threshold",
                     f"is {ald_threshold:g}; it must be above the ridge ({ridge_of(spec):g}), and at least twice the ridge to absorb repeated samples",
                 )
-            only_grows = choices.rule == "ald-krls"  # no vector is ever removed from its inverse matrix
+            only_grows = choices.rule == "ald-krls"  # vectors are never removed, so no inverse matrix is downdated
             least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
             if ald_threshold < least:
                 forced = (
@@ -311,8 +313,8 @@ class KernelModels:
         if reduction.fading < 1 and not choices.technique.fades:
             refuse(
                 "[reduction] fading",
-                f"is {reduction.fading:g}, which {reduction.technique} does not use, because the technique's scores are ages or negative; "
-                "leave fading out",
+                f"is {reduction.fading:g}, which {reduction.technique} does not use, because the technique's "
+                "scores are ages, or can be negative; leave fading out",
             )
         if choices.thresholds and choices.technique is AT:
             refuse(
@@ -357,7 +359,7 @@ class KernelModels:
         function = spec.kernel.function
         sigma, limit, alpha_limit = spec.length_scale, stages.label_unit(spec), self._alpha_limit(spec)
         ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
-        # the upper limit of an estimated noise
+        # an estimated noise is at most noise_high
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
         most = alpha_limit * reduction.n_max * math.sqrt(_most(spec))
@@ -430,14 +432,14 @@ class KernelModels:
         }
 
     def _alpha_limit(self, spec: KernelSpec) -> float:
-        """Limit of the multipliers, so that no sum of multipliers overflows.  Their size is about f / sqrt(k(x, x))."""
+        """Limit of the multipliers, with which no sum of multipliers overflows.  Typical multipliers are about f / sqrt(k(x, x))."""
         norm = math.sqrt(_most(spec))
         widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
         return min(2.0**20 * stages.label_unit(spec) * max(1.0, 1 / norm), 2.0**100, widest)
 
 
 def ridge_of(spec: KernelSpec) -> float:
-    """Return what is added to the Gram matrix's diagonal."""
+    """Return the ridge, which is added to the Gram matrix's diagonal."""
     if spec.reduction.ridge is not None:
         return spec.reduction.ridge
     return 0.1 if spec.learning.rule in ("fb-krls", "sw-krls") else 1e-3
@@ -448,12 +450,12 @@ def _ald_threshold(spec: KernelSpec) -> float:
 
 
 def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
-    """Return a distance, as the model measures it: a sample that is at most this far from a vector is not stored."""
+    """Return the largest distance to a vector, in the model's unit of distances, at which a sample is not stored."""
     assert spec.kernel is not None
     function, sigma, ald_threshold = spec.kernel.function, spec.length_scale, _ald_threshold(spec)
     if choices.rule == "qklms":
         return _quantum(spec)
-    if choices.rule == "knlms":  # the distance at which |k| is the coherence
+    if choices.rule == "knlms":  # the distance at which |k| equals the coherence
         coherence = spec.learning.coherence
         return -2 * math.log(coherence) * sigma * sigma if function == "gaussian" else 1 - coherence
     if not choices.keeps.isdisjoint({"factor", "complex"}):
@@ -469,7 +471,7 @@ def _beyond(part: float) -> float:
 
 
 def _quantum(spec: KernelSpec) -> float:
-    """Return a distance, as the model measures it: a sample that is at most this far from the nearest vector is merged with it."""
+    """Return the largest distance to the nearest vector, in the model's unit of distances, at which a sample is merged with the vector."""
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
     if function == "gaussian":
@@ -512,4 +514,4 @@ KERNEL_MODELS: tuple[Family, ...] = tuple(
     KernelModels(*rules)
     for rules in (("klms",), ("qklms",), ("krls-t",), ("fb-krls", "sw-krls"), ("ald-krls",), ("knlms",))
 )
-"""One family for each of the kernel models' programs."""
+"""One family for each program of kernel models."""

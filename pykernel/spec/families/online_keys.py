@@ -30,7 +30,7 @@ SELECTING = (*GRADIENT, "krls-t", "fb-krls")
 PENALISED = tuple(
     name for name, each in (TECHNIQUES | PROJECTIONS).items() if not {"squared", "complex"}.isdisjoint(each.keeps)
 )
-"""Techniques and projections with a penalty on the remaining multipliers."""
+"""Techniques and projections that penalise the multipliers of the remaining vectors."""
 
 TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
 
@@ -84,7 +84,7 @@ class KernelLearning(Learning):
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
-        description="whether every sample changes the labels of the vectors near it, so that the model follows a process that changes; otherwise, only samples that are too near a vector to be stored do so. Needs a ridge of at least 1e-3; in float32, of at least 1e-2, as without `relabel`",
+        description="whether every sample changes the labels of the vectors near it, so that the model follows a changing process; if not, only samples that are too near a vector to be stored change labels. Needs a ridge of at least 1e-3; in float32, of at least 1e-2, as without `relabel`",
     )
     forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
         1.0,
@@ -149,7 +149,7 @@ class Reduction(Section):
         1.0,
         gt=0.5,
         le=1,
-        description="each sample multiplies a vector's score by this; a sample near the vector restores the score. If the distribution of the inputs moves, give 0.999",
+        description="factor by which each sample multiplies a vector's score; a sample near the vector restores the score. If the distribution of the inputs drifts, use 0.999",
     )
     lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
         None,

@@ -24,16 +24,17 @@ SOFTMAX = "spectrum-softmax"
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
 FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
-"""Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  This constant and those
-below were tuned in docs/records.md, spectrum-front."""
+"""Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  docs/records.md,
+spectrum-front, describes how this constant and the constants below were tuned."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
-"""Magnitudes of the elements of frequencies that are not random: EVEN_LENGTH for a frequency with one flipped sign, or if there is only one
-other frequency; otherwise evenly spaced values from the first to the second number of EVEN_LENGTHS."""
+"""Magnitudes of the elements of frequencies that are not random.  All elements of a frequency have the same magnitude: EVEN_LENGTH if
+the frequency has a flipped sign, else a value between the two numbers of EVEN_LENGTHS.  These values are evenly spaced; if only one
+frequency has no flipped sign, its value is EVEN_LENGTH."""
 SLOWER = 30.0
 """Weights return to zero this many times more slowly than their variances return to the prior.  Without this decay, weights that
 samples rarely determine would drift further and further."""
 HORIZON = 2000
-"""An output's unit is estimated from about this many of the latest labels."""
+"""The unit of an output is estimated from about this many of the latest labels."""
 REACH_MOST = 1e9
 """Largest |x| in units of sigma, so that nothing overflows."""
 REHEARSED = 96
@@ -83,7 +84,7 @@ class SpectrumLearning(WavesLearning):
         description="learning rate: the part of an error that one sample corrects; with spectrum-softmax, this part of p − 1ᵧ is subtracted from the functions, where p are the probabilities, and 1ᵧ is 1 for the label's class and 0 for the others",
     )
     frequency_eta: Annotated[float, Of(SOFTMAX), Tried((), 3, 0.01, 1.9)] = Field(
-        0.5, gt=0, lt=2, description="learning rate of the frequencies; `eta` is that of the weights"
+        0.5, gt=0, lt=2, description="learning rate of the frequencies; `eta` is the learning rate of the weights"
     )
 
 
@@ -118,7 +119,7 @@ def count_of(spec: Any) -> int:
 
 
 def block_of(spec: Any) -> int:
-    """Return how many frequencies share a covariance matrix, or 1 if there is no matrix."""
+    """Return how many frequencies share a covariance matrix; 1 if the rule has no matrix."""
     count = count_of(spec)
     if RULES[spec.learning.rule] is not Update.EKF:
         return 1
@@ -129,9 +130,9 @@ def block_of(spec: Any) -> int:
 def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
     """Angular frequencies of a Gaussian kernel of width 1, (count, dim), read-only.
 
-    Each group of ``dim`` frequencies has orthogonal directions, and lengths distributed as those of normal vectors (F. X. Yu et al.,
-    Orthogonal Random Features, 2016), so that few frequencies cover all directions.  A seed always gives the same numbers, rounded to
-    multiples of 2^-16.  With a larger count, the first frequencies stay the same.
+    Each group of ``dim`` frequencies has orthogonal directions, so that few frequencies cover all directions.  The lengths of
+    the frequencies have the same distribution as the lengths of normal vectors (F. X. Yu et al., Orthogonal Random Features, 2016).
+    A seed always gives the same frequencies, rounded to multiples of 2^-16.  With a larger count, the first frequencies stay the same.
     """
     drawn = random_features(seed, 2 * count, dim)[0]
     made, directions = np.zeros((count, dim)), list[list[float]]()
@@ -153,10 +154,11 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
 def even_features(count: int, dim: int) -> np.ndarray:
     """Angular frequencies for a kernel of width 1, chosen so that all inputs are treated alike, (count, dim).
 
-    With a random start, results depend on the order of the columns.  With this start, the order changes only rounding errors: the
-    frequencies point along (1, ..., 1) and differ in length.  With three to ``count`` inputs, there is also one frequency for each
-    input, with that input's sign flipped; these frequencies all have the same length.  Only a Kalman filter gives the frequencies
-    different directions soon enough; gradient steps take too long.
+    If the first frequencies are random, results depend on the order of the columns.  With the frequencies of this function, the order
+    changes only rounding errors.  Most of the frequencies are parallel to (1, ..., 1) and differ in length.  If there are three to
+    ``count`` inputs, one further frequency for each input has the sign of that input's element flipped; all these frequencies have the
+    same length.
+    Only a Kalman filter soon gives the frequencies different directions; gradient steps take too long.
     """
     turned = dim if 3 <= dim <= count else 0
     lengths = np.linspace(*EVEN_LENGTHS, count - turned) if count - turned > 1 else np.full(count - turned, EVEN_LENGTH)
@@ -207,7 +209,7 @@ class SpectrumModels:
         spec.check_size(refuse)
 
     def _answer_limit(self, spec: SpectrumSpec) -> float:
-        """A bound of |f(x)|."""
+        """An upper bound on |f(x)|."""
         if spec.learning.rule == SOFTMAX:
             # |f| is at most the largest weight times the sum of |h|
             parts = 1 + 2 * count_of(spec) + _linear_share(spec) * float(kernel_settings.reach(spec).sum())
@@ -216,7 +218,7 @@ class SpectrumModels:
         return spec.label_max_abs * unit / PARTS * 2 * weight * count_of(spec)
 
     def _block(self, spec: SpectrumSpec) -> int:
-        """The number of elements in a block.  Without a matrix, a block is a cosine and a sine."""
+        """The number of elements in a block.  If the rule has no matrix, a block is a cosine and a sine."""
         return block_of(spec) * (spec.dim + 2) if RULES[spec.learning.rule] is Update.EKF else 2
 
     def capacities(self, spec: SpectrumSpec) -> dict[str, int]:
@@ -234,7 +236,7 @@ class SpectrumModels:
     def parameters(self, spec: SpectrumSpec) -> dict[str, Any]:
         learning, count, outputs, width = spec.learning, count_of(spec), spec.outputs, spec.length_scale
         prior = np.tile([1.0, 1.0] + [FREQUENCY_VARIANCE] * spec.dim, block_of(spec))[: self._block(spec)]
-        # each output forgets its share, so that a whole sample forgets as much as ``forgetting`` says
+        # the update for each output forgets, so that the updates for all outputs together forget by ``forgetting``
         forgetting = learning.forgetting ** (1 / outputs)
         auto = learning.noise == "auto"
         return stages.parameters(spec, self._answer_limit(spec)) | {
@@ -264,8 +266,9 @@ class SpectrumModels:
 
 
 def _linear_share(spec: SpectrumSpec) -> float:
-    """The factor by which the linear part multiplies the inputs.  If sigma is the typical length of a sample, the products have
-    typical magnitudes of 1.
+    """The factor by which the inputs of the linear part are multiplied.
+
+    If the typical length of a sample is sigma, the typical magnitude of a multiplied input is 1.
     """
     return math.sqrt(spec.dim) / spec.length_scale
 

@@ -57,7 +57,7 @@ BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
 DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
 DEFAULT_ALD_THRESHOLD = 1e-2
-"""The default is the same in both precisions, so that a float64 model behaves like the float32 model."""
+"""Default of ald_threshold, the same in both precisions, so that a float64 model behaves like the float32 model."""
 LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
 """Smallest residual of a stored vector against the other vectors.  A smaller residual would be lost in the rounding
 errors of T (docs/subspaces-on-device.md)."""
@@ -66,7 +66,7 @@ DEAD = 2.0**-20
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
 """tr G is kept below this number times lambda, so that G + lambda I has a Cholesky factor in spite of rounding errors."""
 CENSOR_STEP = 0.05
-"""Largest change of the log odds of the censoring threshold in one sample."""
+"""Largest change in the log odds of the censoring threshold after one sample."""
 
 LABELLED = ("label_kind",), ("real", "reals", "class")
 OF_HEAD = Counts(
@@ -129,11 +129,11 @@ class SubspaceReduction(Section):
 
 
 class SubspaceSection(Section):
-    """How a subspace of feature space follows the stream: okfeb."""
+    """How okfeb adapts a subspace of feature space to the stream."""
 
     update: Literal["parametric", "nonparametric", "hybrid", "rls"] = Field(
         "parametric",
-        description='how L = Φ A is learned. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: stochastic gradient with respect to A (Algorithm 3). `"hybrid"`: the gradient of the fit with respect to A, and that of the ridge with respect to L. `"rls"`: recursive least squares',
+        description='how L = Φ A is learned. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: stochastic gradient with respect to A (Algorithm 3). `"hybrid"`: the gradient of the fit with respect to A, and the gradient of the ridge with respect to L. `"rls"`: recursive least squares',
     )
     shrinkage: Annotated[float, Within(float32=(1e-6, 1e6), float64=(1e-12, 1e12))] = Field(
         0.1,
@@ -142,7 +142,7 @@ class SubspaceSection(Section):
     )
     step: Annotated[Literal["constant", "normalised", "decreasing", "averaged"] | None, STEP] = Field(
         None,
-        description='the length μ of a gradient step, with ρ = λ / min(n, `window`). `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: as `"decreasing"`, with a sum that fades over the `window`. μ is at most 1.99 / (|q|² + ρ); `nonparametric` and `hybrid` divide it by the largest row sum of |K|',
+        description='the length μ of a gradient step, with ρ = λ / min(n, `window`). `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: as `"decreasing"`, with a sum that fades over the `window`. μ is at most 1.99 / (|q|² + ρ); with `nonparametric` and `hybrid`, μ is divided by the largest row sum of |K|',
     )
     eta: Annotated[float | None, STEP] = Field(
         None,
@@ -154,7 +154,7 @@ class SubspaceSection(Section):
         1000,
         ge=0,
         le=2**22,
-        description="the ridge λ is shared by at most this many samples (ρ in `step`), and the sum of `averaged` fades over this many; 0: all samples",
+        description="the ridge λ is shared by at most this many samples (ρ in `step`), and the sum of `averaged` fades over this many samples; 0: all samples",
     )
     forgetting: Annotated[float, RLS, Fading()] = Field(
         1.0,
@@ -164,13 +164,13 @@ class SubspaceSection(Section):
     )
     budget: Literal["exact", "drop"] = Field(
         "exact",
-        description='which vector is removed when the budget is full; it may be the new sample. `"exact"`: the one whose removal changes L least, after it is projected onto the others. `"drop"`: the one with the smallest k(x, x) |a|², without a projection (Algorithm 5); this takes less memory, because no matrix of N² numbers is kept',
+        description='which vector is removed when the budget is full; it may be the new sample. `"exact"`: the vector whose removal changes L least, after the vector is projected onto the others. `"drop"`: the vector with the smallest k(x, x) |a|², without a projection (Algorithm 5); `"drop"` takes less memory, because no matrix of N² numbers is kept',
     )
     fading: Annotated[float, Fading()] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="β: each later sample multiplies a vector's score by this; 1, or at most 0.99999. Below 1, the subspace follows changes sooner",
+        description="β: factor by which each later sample multiplies a vector's score; 1, or at most 0.99999. With values below 1, the subspace follows changes sooner",
     )
     insensitivity: float = Field(
         0.0,
@@ -188,7 +188,7 @@ class SubspaceSection(Section):
         Literal["ridge", "logistic"], Counts("needs a label: name one in [label], or leave head out", *LABELLED)
     ] = Field(
         "ridge",
-        description='with a label, the linear model on the features: `"ridge"`: recursive least squares. `"logistic"`: logistic regression by gradients, for classes only, with `NAME_probability`',
+        description='with a label: the linear model on the features. `"ridge"`: recursive least squares. `"logistic"`: logistic regression by gradients, for classes only, with `NAME_probability`',
     )
 
 
@@ -284,7 +284,7 @@ class SubspaceModels(Models):
         if step in ("constant", "normalised") and eta_of(spec) >= 2:
             refuse(
                 "[subspace] eta",
-                f'is {eta_of(spec):g}; with step = "{step}" it must be below 2, or a step overshoots its own sample',
+                f'is {eta_of(spec):g}; with step = "{step}" it must be below 2, otherwise a step overshoots its own sample',
             )
         if subspace.insensitivity > 0 and subspace.censoring > 0:
             refuse(
@@ -300,13 +300,13 @@ class SubspaceModels(Models):
     def _complain_of_head(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
         need_ridge(spec, refuse, value)
         sums, most = self._sum_limit(spec, value), kernel_settings.largest(spec.precision)
-        # if the squares of the sums overflow, no limit of the coefficients is small enough
+        # if the squares of the sums overflow, no limit for the coefficients is small enough
         need_coefficients(spec, refuse, math.sqrt(value), sums if sums * sums <= most else math.inf, rank_of(spec) + 1)
 
     def _moment_limit(self, spec: OkfebSpec, value: float) -> float:
-        """A limit of the sums of q q' and of |q|^2 + rho.
+        """A limit for the sums of q q' and of |q|^2 + rho.
 
-        At this limit, one more term would be lost in rounding.
+        If a sum is at this limit, one more term would be lost in rounding.
         """
         return (2.0**26 if spec.precision == "float32" else 2.0**60) * (
             value / (4 * spec.subspace.shrinkage) + spec.subspace.shrinkage
@@ -389,7 +389,7 @@ class SubspaceModels(Models):
         return {
             "separates": False,  # the linear model learns labels of 1 and -1
             "scales": True,  # the rule scales its copy of the input
-            "hears_other": spec.interval is not None,  # the subspace learns before it gets the label
+            "hears_other": spec.interval is not None,  # the subspace learns a sample before the label arrives
             "update": UPDATES[subspace.update],
             "step": Step.CONSTANT if subspace.update == "rls" else STEPS[step_of(spec)],
             "budget": BUDGETS[subspace.budget],

@@ -142,12 +142,12 @@ FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 #define FLOW_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define FLOW_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define FLOW_INVERSE_WIDTH 0.6877579f /* 1 / sigma */
-#define FLOW_LABEL_CLIP 5.0f /* a label's distance from the answer is clipped to this many usual errors */
+#define FLOW_LABEL_CLIP 5.0f /* a label's distance from the prediction is clipped to this many usual errors */
 #define FLOW_LABEL_LIMIT 1e+09f /* largest |y| that is accepted */
 #define FLOW_LABEL_UNIT 1099.5116f /* 2^40 / label_limit */
 #define FLOW_LINEAR_ETA 0.02f /* learning rate of the linear part */
 #define FLOW_LINEAR_LIMIT 1e+09f /* largest weight of the linear part */
-#define FLOW_NOISE 0.0f /* R, if it is not estimated */
+#define FLOW_NOISE 0.0f /* R, if the noise is not estimated */
 #define FLOW_NOISE_FIRST 0.1f /* the noise before it is estimated */
 #define FLOW_NOISE_HIGH 3.0f /* largest noise */
 #define FLOW_NOISE_KNOWN 0.05f /* lower limit of the fraction of the labels' variance that counts as explained */
@@ -156,7 +156,7 @@ FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 #define FLOW_REMAINDER_LIMIT 2e+09f /* largest |r| that the rule has to learn */
 #define FLOW_RENEWAL 0.002f /* 1 - lambda */
 #define FLOW_SHARE 1.0f /* 1 / outputs */
-/* each sample multiplies the weights by this, so that they return to their prior, as P does */
+/* factor by which each sample multiplies the weights, so that the weights return to their prior, as P does */
 #define FLOW_SHRINK 0.99993336f
 #define FLOW_TURNS 0.10946007f /* 1 / (2 pi sigma) */
 
@@ -449,13 +449,14 @@ static FLOW_INLINE bool flow_outlies(const flow_t *s, const float x[FLOW_DIM], i
     return flow_absolute((x[j] - s->mean[j]) * s->scale[j]) >= (FLOW_OUTLYING * (1.0f + s->shock));
 }
 
-/* The latest value of an input that was not outlying, standardised. */
+/* The latest value of input j that was not outlying, in standardised form. */
 static float flow_held(const flow_t *s, int32_t j)
 {
     return s->held_input[j];
 }
 
-/* Write the input as the rule sees it to s->x, scaled by running statistics or by given numbers.  O(D). */
+/* Scale x by running statistics or by given numbers, and write the result, which is passed to the rule, to s->x.
+ * O(D). */
 static void flow_see(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(2)
@@ -627,7 +628,7 @@ static FLOW_INLINE float flow_clipped(float x, float low, float high)
     return low;
 }
 
-/* The gain g, which says how reliable the rule has been: from 0, not at all, to 1, fully. */
+/* The gain g, which measures how reliable the rule has been: from 0 (not at all) to 1 (fully). */
 static float flow_trust(const flow_t *s, int32_t o)
 {
     if ((s->answers_judged < 20) || !(s->strength[o] > 0.0f)) {
@@ -636,7 +637,7 @@ static float flow_trust(const flow_t *s, int32_t o)
     return flow_clipped(flow_ratio(s->agreement[o], s->strength[o]), 0.0f, 1.0f);
 }
 
-/* m + l(x) of output o, for the input as the rule sees it.  O(D). */
+/* m + l(x) of output o.  x: the input that is passed to the rule.  O(D). */
 static float flow_lead(const flow_t *s, const float x[FLOW_DIM], int32_t o)
 {
     float total = s->center[o];
@@ -679,7 +680,7 @@ static float flow_in_units(const flow_t *s, const float x[FLOW_DIM], int32_t j)
     return flow_bounded((x[j] - s->expert_offset[j]) * s->expert_scale[j], FLOW_EXPERT_FAR);
 }
 
-/* The expert's answer to a raw input.  O(D). */
+/* The expert's prediction for an unscaled input.  O(D). */
 static float flow_advise(const flow_t *s, const float x[FLOW_DIM], int32_t o)
 {
     float total = s->expert_weights[o][FLOW_DIM];
@@ -692,7 +693,7 @@ static float flow_advise(const flow_t *s, const float x[FLOW_DIM], int32_t o)
     return total;
 }
 
-/* The mean of both answers, each weighted by the -8th power of its error measure. */
+/* The mean of the model's and the expert's predictions, each weighted by the -8th power of its error measure. */
 static inline float flow_weighed(float model, float expert, float model_error, float expert_error)
 {
     const bool better = model_error <= expert_error;
@@ -710,7 +711,8 @@ static inline float flow_weighed(float model, float expert, float model_error, f
     return flow_ratio(first + (part * second), 1.0f + part);
 }
 
-/* The mean of both answers, each weighted by the -8th power of its recent mean squared error. */
+/* The mean of the model's and the expert's predictions, each weighted by the -8th power of its recent mean squared
+ * error. */
 static float flow_blended(const flow_t *s, int32_t o, float model, float expert)
 {
     if (!flow_heard(s)) {
@@ -719,7 +721,8 @@ static float flow_blended(const flow_t *s, int32_t o, float model, float expert)
     return flow_weighed(model, expert, s->model_power[o], s->expert_power[o]);
 }
 
-/* Replace the model's answers y by their weighted mean with the expert's answers.  O(D) for each output. */
+/* Replace the model's predictions y by weighted means of the model's and the expert's predictions.  O(D) for each
+ * output. */
 static void flow_mix(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     FLOW_LOOP(10)
@@ -729,7 +732,7 @@ static void flow_mix(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTP
     }
 }
 
-/* y = f(x), after scaling the inputs and applying the stages to the rule's answer. */
+/* Write the prediction f(x) to y: scale the inputs, compute the rule's own prediction, and apply the stages. */
 static void flow_respond(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     flow_see(s, x);
@@ -766,7 +769,7 @@ static inline float flow_marked(const float x[FLOW_DIM])
     return total;
 }
 
-/* Which answer the label of a sample with this mark judges. */
+/* The prediction with which the label of a sample with this mark is compared: NOW, GIVEN, NOTHING or FIRST. */
 static int32_t flow_judged_by(const flow_t *s, float mark)
 {
     if (!flow_late(s)) {
@@ -790,7 +793,7 @@ static inline float flow_scale_of(float variance)
     return 1.0f / flow_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
 }
 
-/* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples. */
+/* 2^n - 1 after n consecutive outlying samples. */
 static FLOW_INLINE float flow_shaken(float shock, bool outlying)
 {
     if (!outlying) {
@@ -856,8 +859,8 @@ static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_
     return waits;
 }
 
-/* Count one more call while an answer waits.  After longest_wait calls, drop the answer, let the next answer wait
- * longer, and reduce the last delay. */
+/* Count one more call while a prediction waits.  After longest_wait calls, drop the prediction, let the next
+ * prediction wait longer, and reduce the last delay. */
 static void flow_wait_on(flow_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -872,7 +875,8 @@ static void flow_wait_on(flow_t *s)
     }
 }
 
-/* Release the waiting answer that the learned label has judged. */
+/* If the learned label belongs to the waiting prediction, release the prediction and store its delay; otherwise
+ * count one more call. */
 static void flow_settle_pending(flow_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -888,7 +892,8 @@ static void flow_settle_pending(flow_t *s)
     }
 }
 
-/* Keep the expert's answers to a question, or to the sample that the expert learns next.  O(D) for each output. */
+/* Write the expert's predictions for x to s->expert_answer, either for a call that predicts or for the sample that
+ * is learned next.  O(D) for each output. */
 static void flow_consult(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(14)
@@ -898,8 +903,8 @@ static void flow_consult(flow_t *s, const float x[FLOW_DIM])
     }
 }
 
-/* Write to s->other what the rule would see if outlying inputs were clipped instead of replaced by held values, or
- * the other way round.  Returns whether an input is outlying.  O(D). */
+/* Write to s->other the rule's input if outlying values were treated the other way: clipped instead of replaced by
+ * held values, or replaced instead of clipped.  Returns whether an input is outlying.  O(D). */
 static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     bool found = false;
@@ -918,8 +923,8 @@ static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
     return found;
 }
 
-/* Sum of the model's squared errors at an input as the rule would see it, in units of 2^-40 of the label's limit; y is
- * working memory. */
+/* The sum of the model's squared errors for an input x that is passed to the rule, in units of 2^-40 of the label's
+ * limit.  y: working memory. */
 static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     flow_weigh(s, x, y);
@@ -934,9 +939,9 @@ static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y
     return total;
 }
 
-/* How much smaller the squared error would be if outlying inputs were clipped instead of replaced by held values,
- * or the other way round: the difference of both squared errors, divided by their sum, from -1 to 1.  O(N D) for N
- * frequencies. */
+/* The relative decrease of the squared error if outlying inputs were treated the other way: clipped instead of
+ * replaced by held values, or replaced instead of clipped.  The result is (a - b) / (a + b), where a is the present
+ * squared error, and b is the squared error after the change.  O(N D) for N frequencies. */
 static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     if (flow_choose_otherwise(s, x)) {
@@ -949,8 +954,8 @@ static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
     return 0.0f;
 }
 
-/* Compute the largest distance of a residual from the rule's answer; a residual further away is clipped.  x: the
- * input as the rule sees it.  O(D). */
+/* Compute the largest accepted distance between a residual and the rule's own prediction; a residual further away
+ * is clipped to this distance.  x: the input that is passed to the rule.  O(D). */
 static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[FLOW_OUTPUTS])
 {
     float allowed = FLOW_LABEL_CLIP * (1.0f + s->label_shock);
@@ -973,7 +978,7 @@ static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[F
     }
 }
 
-/* r = y - m - l(x), clipped to its limit: what the rule has to learn.  O(D) for each output.
+/* Compute the residual r = y - m - l(x), clipped to its limit, which the rule has to learn.  O(D) for each output.
  *
  * The first label is its own mean, so its residual is 0. */
 static void flow_remain(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
@@ -1034,7 +1039,7 @@ static void flow_begin(flow_t *s)
     }
 }
 
-/* Add the sinusoids to s->error, and keep them in s->h.  The sums have exactly the bits of ``add_waves``.  O(N D),
+/* Add the sinusoids to s->error, and keep them in s->h.  The sums have the same bits as in ``add_waves``.  O(N D),
  * and O(N) for each output. */
 static void flow_keep_waves(flow_t *s, const float x[FLOW_DIM])
 {
@@ -1095,8 +1100,8 @@ static void flow_measure(flow_t *s, int32_t o, float rate)
         const float wanted = flow_sqrt(s->power[o]);
         if ((wanted > (2.0f * s->unit[o])) || ((2.0f * wanted) < s->unit[o])) {
             const float part = flow_ratio(s->unit[o], wanted);
-            /* rare large labels hardly change the mean square, but they need weights that are in range only with the
-             * large unit, so this unit is kept */
+            /* rare large labels hardly change the mean square, but need weights that are in range only with the large
+             * unit; so the large unit is kept */
             FLOW_LOOP(28)
             for (int32_t i = 0; i < FLOW_FEATURES; i++) {
                 FLOW_TURN(28)
@@ -1279,8 +1284,8 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
         FLOW_TURN(37)
         float more = flow_spread(m, o, block, x);
-        /* only overwritten memory makes h'P h negative: a negative diagonal element then makes downdate() reset the
-         * block */
+        /* h'P h can be negative only if memory was overwritten; a negative diagonal element then makes downdate() reset
+         * the block */
         if (!(more >= 0.0f)) {
             m->covariance[block][0] = -flow_prior[0];
             flow_zero(m->g[block], FLOW_GROUP_SIZE);
@@ -1310,7 +1315,7 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
     }
 }
 
-/* Learn that f(x) should be s->y.  Returns DONE. */
+/* Learn a sample: f(x) should be s->y.  Returns DONE. */
 static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->counted == 0) {
@@ -1321,7 +1326,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     FLOW_LOOP(41)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(41)
-        /* this product has exactly the bits of weigh() */
+        /* this product has the same bits as in weigh() */
         s->error[o] = FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * s->unit[o] * s->error[o]);
     }
     flow_hear(s);
@@ -1357,10 +1362,10 @@ static float flow_usual(const flow_t *s, float error, float power, float shock)
     return square;
 }
 
-/* Update the mean squared errors of model and expert by a label.  k: what the model's rule answered.  A late label
- * is compared with the answers that were kept for it.
+/* Update the mean squared errors of model and expert with a label.  k: the predictions of the model's rule.  A late
+ * label is compared with the predictions that were stored for it.
  *
- * x: the input as the rule sees it.  O(D) for each output. */
+ * x: the input that is passed to the rule.  O(D) for each output. */
 static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS])
 {
@@ -1392,8 +1397,8 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
     }
 }
 
-/* Judge interval, model and expert by the label.  If the label was announced, it is compared with the answers that
- * were kept for it. */
+/* Update the error statistics of interval, model and expert with the label.  If the label was announced, it is
+ * compared with the predictions that were stored for it. */
 static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->verdict <= 1) {
@@ -1427,7 +1432,7 @@ static void flow_judge_rule(flow_t *s, const float y[FLOW_OUTPUTS], const float 
     }
 }
 
-/* Update the means that compare the rule's answers k with the residuals r. */
+/* Update the means that compare the rule's own predictions k with the residuals r. */
 static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS], float rate)
 {
@@ -1454,8 +1459,8 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
             FLOW_LARGEST_POWER);
 }
 
-/* Update the stages after the rule has learned r, which was clipped to a distance of s->most from the rule's answer
- * k.  O(D) for each output. */
+/* Update the stages after the rule has learned r, whose distance from the rule's own prediction k was clipped to
+ * s->most.  O(D) for each output. */
 static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float r[FLOW_OUTPUTS], const float k[FLOW_OUTPUTS])
 {
@@ -1470,7 +1475,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
         FLOW_TURN(48)
         if ((r[o] >= (k[o] + s->most[o])) || (r[o] <= (k[o] - s->most[o]))) {
             outlying = true;
-            /* the answer itself may be outside the range of labels */
+            /* the prediction itself may be outside the range of labels */
             s->learned[o] = flow_bounded(flow_lead(s, x, o) + r[o], FLOW_LABEL_LIMIT);
         }
     }
@@ -1494,7 +1499,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     flow_average(s, s->learned);
 }
 
-/* Learn a sample, and update the stages that its label passes through.  x: the input as the rule sees it. */
+/* Learn a sample, and update the stages of the label.  x: the input that is passed to the rule. */
 static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(51)
@@ -1512,7 +1517,7 @@ static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Update the evidence of each outlying input, and keep the values of the other inputs, standardised.  O(D).
+/* Update the evidence of each outlying input, and store the standardised values of the other inputs.  O(D).
  *
  * gain: the result of try_otherwise(). */
 static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
@@ -1530,7 +1535,7 @@ static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
     }
 }
 
-/* Fix the expert's units: the current statistics of the standardiser, or the given scaling.  O(D). */
+/* Fix the expert's units: copy the current statistics of the standardiser, or the given scaling.  O(D). */
 static void flow_fix_units(flow_t *s)
 {
     FLOW_LOOP(53)
@@ -1555,7 +1560,8 @@ static void flow_fix_units(flow_t *s)
     s->compared = 1;
 }
 
-/* Update D and U of each block by Bierman's method, and write P phi, with the P before the update, to s->gained.
+/* Update D and U of each block by Bierman's method, and write P phi, computed with P before the update, to
+ * s->gained.
  * Returns lambda + phi'P phi.
  *
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D). */
@@ -1617,7 +1623,8 @@ static inline float flow_to_learn(float y, float answer)
     return flow_bounded(y - answer, FLOW_EXPERT_LIMIT);
 }
 
-/* The largest distance of a label from the expert's answer; a label further away is clipped. */
+/* The largest accepted distance between a label and the expert's prediction; a label further away is clipped to
+ * this distance. */
 static float flow_farthest_error(const flow_t *s, int32_t o)
 {
     if ((s->compared > 40) && (s->expert_power[o] > 0.0f)) {
@@ -1627,7 +1634,7 @@ static float flow_farthest_error(const flow_t *s, int32_t o)
     return FLOW_EXPERT_LIMIT;
 }
 
-/* Train the expert on the labels, clipped around the expert's answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* Clip the labels around the expert's predictions, and replace w by w + P phi e / (lambda + phi'P phi).  O(D^2). */
 static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1711,7 +1718,8 @@ int32_t flow_freeze(flow_t *s, int32_t frozen)
     return FLOW_DONE;
 }
 
-/* Whether there are answers to judge: the rule has begun to learn, and the expert's units are fixed. */
+/* Whether predictions can be compared with labels: the rule must have begun to learn, and the units of the expert,
+ * if there is one, must be fixed. */
 static bool flow_begun(const flow_t *s)
 {
     if (s->compared == 0) {
@@ -1727,8 +1735,8 @@ static void flow_begin_waiting(flow_t *s, const float x[FLOW_DIM])
     s->waited = 1;
 }
 
-/* Keep the answers of the model's parts to an input.  seen: the input as the rule sees it.  O(N D) for N frequencies.
- * */
+/* Store the predictions of the model's parts for x.  seen: x in the form that is passed to the rule.  O(N D) for N
+ * frequencies. */
 static void flow_keep_parts(flow_t *s, const float x[FLOW_DIM], const float seen[FLOW_DIM])
 {
     flow_consult(s, x);
@@ -1741,7 +1749,7 @@ static void flow_keep_parts(flow_t *s, const float x[FLOW_DIM], const float seen
     }
 }
 
-/* Keep the answer until the label of x comes.  O(N D) for N frequencies. */
+/* Store the prediction for x until the label of x comes.  O(N D) for N frequencies. */
 static void flow_keep_answer(flow_t *s, const float x[FLOW_DIM])
 {
     flow_begin_waiting(s, x);

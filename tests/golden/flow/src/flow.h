@@ -43,14 +43,15 @@ extern "C" {
 #define FLOW_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
+    are unchanged.
  * Exceptions, which their comments tell: flow_selftest leaves the model reset;
  * flow_restore does so in one case. */
 enum {
     FLOW_DONE = 0,
     FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     FLOW_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    /* the standardiser still needs more samples: the sample updated the standardiser, but not the model */
     FLOW_OBSERVED = 6,
     FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     FLOW_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
@@ -69,7 +70,7 @@ typedef struct {
     float frequencies[FLOW_FEATURES][FLOW_DIM]; /* w */
     float a[FLOW_OUTPUTS][FLOW_FEATURES]; /* a, in units of the output */
     float b[FLOW_OUTPUTS][FLOW_FEATURES]; /* b */
-    /* How well the waves are known, and the unit of their sum. */
+    /* The covariance of the waves' parameters, and the unit of each output. */
     /* P of each block of sinusoids, row by row up to the diagonal; a sinusoid has a row for a, one for b, and one for
      * each input */
     float covariance[FLOW_GROUPS][FLOW_PACKED];
@@ -80,28 +81,28 @@ typedef struct {
     float mean[FLOW_DIM]; /* running mean and variance of each input; their ranges leave room for rounding */
     float variance[FLOW_DIM];
     float scale[FLOW_DIM]; /* 1 / standard deviation of each input */
-    /* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples: the limit of the inputs is multiplied by 1 +
-     * shock */
-    float shock;
+    float shock; /* 2^n - 1 after n consecutive outlying samples; the limit of the inputs is multiplied by 1 + shock */
     float held_input[FLOW_DIM]; /* for each input, the latest value that was not outlying, standardised */
     /* from -1 to 1: how much recent errors were reduced by replacing an outlying input by its held value instead of
      * clipping it */
     float evidence[FLOW_DIM];
     float center[FLOW_OUTPUTS]; /* running mean of the labels */
     float slopes[FLOW_OUTPUTS][(FLOW_DIM + 1)]; /* weights of the linear part; the last one belongs to the constant 1 */
-    /* running mean of r k: r is what the rule should have answered, k is what the rule answered */
+    /* running mean of r k, where r is the rule's target, and k is the rule's own prediction */
     float agreement[FLOW_OUTPUTS];
     float strength[FLOW_OUTPUTS]; /* running mean of k^2 */
     float left_power[FLOW_OUTPUTS]; /* running mean of (r - k)^2 */
     float label_power; /* running mean of |y - m|^2 */
-    float label_shock; /* the same as shock, but for labels */
+    /* 2^n - 1 after n consecutive outlying labels; the limit of the labels is multiplied by 1 + label_shock */
+    float label_shock;
     int32_t observed; /* number of samples in these statistics, at most the horizon */
     int32_t averaged; /* number of labels in this mean, at most its horizon */
     int32_t judged; /* number of labels in these means, at most their horizon */
-    /* number of answers that were judged for the gain; smaller than the field ``judged`` if labels come late */
+    /* number of predictions that were compared with labels for the gain; smaller than the field ``judged`` if labels
+     * come late */
     int32_t answers_judged;
     int32_t frozen; /* 1: learning is switched off */
-    /* What the linear expert has learned, and how accurate expert and model have been. */
+    /* The state of the linear expert, and the error statistics of expert and model. */
     float expert_offset[FLOW_DIM]; /* number that is subtracted from each input */
     float expert_scale[FLOW_DIM]; /* factor of each input, after the offset was subtracted */
     float expert_center[FLOW_OUTPUTS]; /* number that is subtracted from the labels */
@@ -111,34 +112,35 @@ typedef struct {
     float factor[((FLOW_EXPERT * (FLOW_EXPERT - 1)) / 2)]; /* U above its diagonal, column by column */
     float model_power[FLOW_OUTPUTS]; /* running mean of the model's squared errors */
     float expert_power[FLOW_OUTPUTS]; /* running mean of the expert's squared errors */
-    float expert_shock; /* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive labels far from the expert's answer */
-    /* 0: the units are not fixed; otherwise 1 + the number of labels in the running means, at most 1 + their horizon */
+    float expert_shock; /* 2^n - 1 after n consecutive labels far from the expert's prediction */
+    /* 0 if the units are not fixed yet; otherwise 1 + the number of labels in the running means (at most the horizon of
+     * these means) */
     int32_t compared;
-    /* An answer whose label has not come yet. */
-    float mark; /* the mark of the answer's sample */
-    float given_value[FLOW_OUTPUTS]; /* what the rule answered */
-    float given_lead[FLOW_OUTPUTS]; /* what the stages added to the rule's answer */
-    float given_expert[FLOW_OUTPUTS]; /* what the linear expert answered */
-    int32_t longest_wait; /* number of calls for which an answer waits for its label; 0: labels come at once */
-    int32_t waited; /* calls since the answer was given; 0: no answer waits */
-    int32_t last_wait; /* number of calls for which the last answer waited */
-    /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
-    float x[FLOW_DIM]; /* the input as the rule sees it */
-    /* what the rule would see if outlying values were treated the other way (clipped or replaced) */
+    /* A prediction whose label has not come yet. */
+    float mark; /* the mark of the sample of the stored prediction */
+    float given_value[FLOW_OUTPUTS]; /* the rule's own predictions */
+    float given_lead[FLOW_OUTPUTS]; /* what the stages added to the rule's own predictions */
+    float given_expert[FLOW_OUTPUTS]; /* the linear expert's predictions */
+    int32_t longest_wait; /* number of calls for which a prediction waits for its label; 0: labels come at once */
+    int32_t waited; /* calls since the stored prediction; 0: no prediction waits */
+    int32_t last_wait; /* number of calls for which the last prediction waited */
+    /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
+    float x[FLOW_DIM]; /* the input that is passed to the rule */
+    /* the rule's input if outlying values were treated the other way: clipped instead of replaced, or the reverse */
     float other[FLOW_DIM];
-    float y[FLOW_OUTPUTS]; /* what f(x) should be */
+    float y[FLOW_OUTPUTS]; /* the target of f(x) */
     float label[FLOW_OUTPUTS]; /* the label before the stages subtracted their parts */
     float value[FLOW_OUTPUTS]; /* f(x) before the sample was learned */
     float most[FLOW_OUTPUTS]; /* largest distance of the label from f(x); a label further away is clipped */
     float learned[FLOW_OUTPUTS]; /* the label after clipping */
     float error[FLOW_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
-    float expert_answer[FLOW_OUTPUTS]; /* what the expert answered before it learned the sample */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    float expert_answer[FLOW_OUTPUTS]; /* the expert's predictions before it learned the sample */
     /* P phi, where phi contains the inputs in the expert's units, the constant 1, and m.recalled */
     float gained[FLOW_EXPERT];
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
-    int32_t verdict; /* what the label judges */
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    int32_t verdict; /* the prediction with which the label is compared */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     /* derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x /
      * sigma */
     float h[FLOW_GROUPS][FLOW_GROUP_SIZE];
@@ -166,16 +168,20 @@ int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS]);
 /* Learn one sample: for the input x, the prediction should be y.
  *
  * O(N G D^2) for blocks of G frequencies.
- * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
+ * Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and
+ * the
+ * model is then unchanged. */
 int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y);
 
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t flow_freeze(flow_t *s, int32_t frozen);
 
-/* Announce that the label of x will come later, and keep the present answer to x until then.  O(N D) for N frequencies.
+/* Announce that the label of x will come later, and store the present prediction for x until then.  O(N D) for N
+ * frequencies.
  *
- * Only one answer waits at a time: while it waits, further calls take O(1).
- * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
+ * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
+ * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
+ * If the result is not DONE, nothing has changed. */
 int32_t flow_expect(flow_t *s, const float x[FLOW_DIM]);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */

@@ -330,7 +330,7 @@ static inline float flow_snapshot_scale_of(float variance)
     return 1.0f / flow_snapshot_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
 }
 
-/* Whether the scales match the variances, and the numbers of values are possible.  O(D). */
+/* Whether the scale of each input matches its variance, and the number of its values is possible.  O(D). */
 static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
 {
     if (flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0) {
@@ -345,8 +345,8 @@ static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
     return true;
 }
 
-/* Whether samples within their limits could have led to this state of the stages, and the rule has learned nothing
- * during the warm-up.
+/* Return whether samples within their limits can produce this state of the stages.  During the warm-up, this requires
+ * that the rule has learned nothing.
  *
  * blank: whether the rule has learned nothing yet.  O(D) for each output. */
 static bool flow_snapshot_valid_stages(flow_stored_t *stored, bool blank)

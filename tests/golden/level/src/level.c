@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x1F007D46u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x0AE88F9Au)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -67,9 +67,9 @@ LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 816u);
 #define LEVEL_LEVEL_SHIFT 4 /* level_factor is 2 to this power */
 #define LEVEL_MEAN_FACTOR 64 /* the mean is kept in units of 1 / mean_factor */
 #define LEVEL_MEAN_MOST 335544320
-#define LEVEL_MEAN_PACE 11 /* the mean reaches back 2^mean_pace samples */
+#define LEVEL_MEAN_PACE 11 /* the running mean has a horizon of 2^mean_pace samples */
 #define LEVEL_MEAN_SHIFT 6 /* mean_factor is 2 to this power */
-#define LEVEL_NOISE 104858 /* R, while it is not estimated */
+#define LEVEL_NOISE 104858 /* R, until it is estimated */
 #define LEVEL_NOISE_LEAST 10486
 #define LEVEL_NOISE_MOST 3145728
 #define LEVEL_OCTAVE 12 /* sigma, in the unit of converted inputs, is 2 to this power */
@@ -303,13 +303,13 @@ static int32_t level_times(int32_t a, int32_t x)
     return (x > 0) ? level_part_of(a, x) : -level_part_of(a, -x);
 }
 
-/* A weight, clipped to its limit: memory may have been overwritten. */
+/* A weight, clipped to its limit, because memory may have been overwritten. */
 static int32_t level_sound(int32_t a)
 {
     return level_clip(a, -LEVEL_WEIGHT_MOST, LEVEL_WEIGHT_MOST);
 }
 
-/* The sum of the waves.  turn() has computed their sines and cosines.  O(N). */
+/* The sum of the waves, whose sines and cosines turn() has already computed.  O(N). */
 static int32_t level_sum_of(const level_t *s, int32_t o)
 {
     /* modulo 2^32: the sum is defined even if memory was overwritten */
@@ -340,7 +340,7 @@ static int32_t level_label_mean(const level_t *s, int32_t o)
     return level_clip(s->mean[o], -LEVEL_MEAN_MOST, LEVEL_MEAN_MOST);
 }
 
-/* w'x / 2^16, with weights clipped to a limit: memory may have been overwritten.  O(D). */
+/* w'x / 2^16, with weights clipped to a limit, because memory may have been overwritten.  O(D). */
 static int32_t level_weighted_sum(const int32_t *w, const int16_t x[LEVEL_DIM])
 {
     int32_t total = 0;
@@ -358,7 +358,7 @@ static int32_t level_line(const level_t *s, const int16_t x[LEVEL_DIM], int32_t 
     return level_weighted_sum(s->slope[o], x);
 }
 
-/* What the stages add to the model's answer.  O(D). */
+/* The part of the prediction that the stages add: the label's mean and the linear part.  O(D). */
 static int32_t level_lead(const level_t *s, const int16_t x[LEVEL_DIM], int32_t o)
 {
     int32_t total = 0;
@@ -416,7 +416,7 @@ static bool level_late(const level_t *s)
     return s->longest_wait > 0;
 }
 
-/* Which answer the label of a sample with this mark judges. */
+/* The prediction with which the label of a sample with this mark is compared: NOW, GIVEN, NOTHING or FIRST. */
 static int32_t level_judged_by(const level_t *s, int32_t mark)
 {
     if (!level_late(s)) {
@@ -428,8 +428,8 @@ static int32_t level_judged_by(const level_t *s, int32_t mark)
     return (s->last_wait > 0) ? 1 : 3;
 }
 
-/* Count one more call while an answer waits.  After longest_wait calls, drop the answer, let the next answer wait
- * longer, and reduce the last delay. */
+/* Count one more call while a prediction waits.  After longest_wait calls, drop the prediction, let the next
+ * prediction wait longer, and reduce the last delay. */
 static void level_wait_on(level_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -444,7 +444,8 @@ static void level_wait_on(level_t *s)
     }
 }
 
-/* Release the waiting answer that the learned label has judged. */
+/* If the learned label belongs to the waiting prediction, release the prediction and store its delay; otherwise
+ * count one more call. */
 static void level_settle_pending(level_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -460,7 +461,7 @@ static void level_settle_pending(level_t *s)
     }
 }
 
-/* Write to r what the rule has to learn: the residuals of the labels y. */
+/* Write the residuals of the labels y to r.  The rule learns these residuals. */
 static void level_remain(const level_t *s, const int16_t x[LEVEL_DIM], const int32_t y[LEVEL_OUTPUTS],
         int32_t r[LEVEL_OUTPUTS])
 {
@@ -584,8 +585,8 @@ static void level_follow_error(level_t *s, int32_t o)
     s->left[o] = level_clip(moved, 0, LEVEL_LEVEL_MOST);
 }
 
-/* a / 2^k, rounded to the nearest integer, for k from 0 to 31.  The errors of rounding down would add up over many
- * samples. */
+/* a / 2^k, rounded to the nearest integer, for k from 0 to 31.  Rounding down instead would let errors accumulate over
+ * many samples. */
 static int32_t level_nearest_shift(int32_t a, int32_t k)
 {
     return (k > 0) ? level_floor_shift(level_floor_shift(a, k - 1) + 1, 1) : a;
@@ -659,14 +660,14 @@ static int32_t level_derive(level_t *s, int32_t o, int32_t unit, const int16_t x
     return level_condense(s);
 }
 
-/* p h / 2^16, computed from only the upper 16 bits of p if these are enough. */
+/* p h / 2^16.  Only the upper 16 bits of p are used, unless refines is set. */
 static uint32_t level_product_of(int32_t p, int32_t h)
 {
     return level_word(level_floor_shift(p, 16) * h);
 }
 
-/* Write P h to s->wide; the unit of P h is 2^-(11 + k) times the unit of h.  Returns k, with which the largest
- * diagonal element of P, times 2^(k - 16), has 14 bits.  O(N B). */
+/* Write P h to s->wide; the unit of P h is 2^-(11 + k) times the unit of h.  Returns k, chosen so that
+ * the largest diagonal element of P times 2^(k - 16) has 14 bits.  O(N B). */
 static int32_t level_spread(level_t *s)
 {
     int32_t most = 1;
@@ -714,7 +715,7 @@ static int32_t level_spread(level_t *s)
     return lift;
 }
 
-/* Write s->wide / 2^k to s->g, where k gives the largest element 15 bits.  Returns k.  O(N). */
+/* Write s->wide / 2^k to s->g, with a k for which the largest element has 15 bits.  Returns k.  O(N). */
 static int32_t level_shorten(level_t *s)
 {
     int32_t most = 0;
@@ -799,7 +800,7 @@ static int32_t level_noise_of(const level_t *s, int32_t o)
     return level_clip(level_clip(part, 0, 1048576) * 32, LEVEL_NOISE_LEAST, LEVEL_NOISE_MOST);
 }
 
-/* A weight after one sample: it shrinks, and then moves by a step. */
+/* A weight after one sample: the weight is first shrunk, and then moved by a step. */
 static int32_t level_move(int32_t a, int32_t t, int32_t step, int32_t shift)
 {
     const int32_t before = level_sound(a);
@@ -843,8 +844,8 @@ static void level_advance(level_t *s, int32_t o, int32_t unit, int32_t scale)
 
 /* Update P to lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
  *
- * If a diagonal element is below half of the (1 - lambda) P0 that each sample adds, or above 1.5 times the same
- * element of P0, the filter starts again. */
+ * P is reset to P0 if a diagonal element is out of bounds: below half of the (1 - lambda) P0 that each sample adds to
+ * this element, or above 1.5 times the same element of P0. */
 static void level_downdate(level_t *s, int32_t shift)
 {
     const int32_t half = (int32_t)(level_word(1) << shift >> 1);
@@ -881,7 +882,7 @@ static void level_downdate(level_t *s, int32_t shift)
     }
 }
 
-/* Learn an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves. */
+/* Learn from an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves. */
 static void level_filter_output(level_t *s, int32_t o, int32_t unit, const int16_t x[LEVEL_DIM])
 {
     const int32_t coarse = level_derive(s, o, unit, x);
@@ -958,7 +959,7 @@ static uint32_t level_square_norm(const int16_t a[LEVEL_DIM])
     return total;
 }
 
-/* w + step x, clipped to a limit.  O(D). */
+/* Add step x to w, and clip the weights to a limit.  O(D). */
 static void level_move_weights(int32_t *w, const int16_t x[LEVEL_DIM], int32_t step)
 {
     LEVEL_LOOP(45)
@@ -978,8 +979,8 @@ static void level_follow_line(level_t *s, const int16_t x[LEVEL_DIM], int32_t re
     level_move_weights(s->slope[o], x, level_clip(step, -LEVEL_SLOPE_STEP, LEVEL_SLOPE_STEP));
 }
 
-/* Move the running mean towards the label: by 1/1, 1/2, 1/2, 1/4 ... of their distance, and finally by 2^-mean_pace
- * of it. */
+/* Move the running mean towards the label: by 1, 1/2, 1/2, 1/4 ... of their distance, and finally by 2^-mean_pace of
+ * the distance. */
 static void level_follow_mean(level_t *s, int32_t y, int32_t o)
 {
     const int32_t mean = level_label_mean(s, o);
@@ -988,10 +989,17 @@ static void level_follow_mean(level_t *s, int32_t y, int32_t o)
     s->mean[o] = level_clip(moved, -LEVEL_MEAN_MOST, LEVEL_MEAN_MOST);
 }
 
-/* Update the stages by a sample: its labels y, their residuals r, and the rule's answers k. */
+/* Update the stages after a sample with the labels y, the residuals r and the rule's answers k. */
 static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t y[LEVEL_OUTPUTS],
         const int32_t r[LEVEL_OUTPUTS], const int32_t k[LEVEL_OUTPUTS])
 {
+    if (s->count < 65536) {
+        s->count++;
+    }
+    const int32_t pace = level_clip(s->pace, 0, 16);
+    if ((pace < LEVEL_MEAN_PACE) && (level_floor_shift(s->count, pace + 1) > 0)) {
+        s->pace = pace + 1;
+    }
     LEVEL_LOOP(46)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
         LEVEL_TURN(46)
@@ -1007,19 +1015,10 @@ static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t
         }
         level_follow_line(s, x, r[o], o);
         level_follow_mean(s, level_clip(y[o], -LEVEL_LABEL_MOST, LEVEL_LABEL_MOST), o);
-        if (o == 0) {
-            if (s->count < 65536) {
-                s->count++;
-            }
-            const int32_t pace = level_clip(s->pace, 0, 16);
-            if ((pace < LEVEL_MEAN_PACE) && (level_floor_shift(s->count, pace + 1) > 0)) {
-                s->pace = pace + 1;
-            }
-        }
     }
 }
 
-/* Learn a sample, and update the stages that its label passes through.  x: the input as the rule sees it. */
+/* Learn a sample, and update the stages of the label.  x: the input that is passed to the rule. */
 static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
 {
     LEVEL_LOOP(47)
@@ -1250,5 +1249,5 @@ int32_t level_selftest(level_t *s)
     }
     level_call(&t, 0x10u); /* the state's hash */
     level_reset(s);
-    return (t.found == 0x22EC3291u) ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
+    return (t.found == 0x802AFDCEu) ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
 }

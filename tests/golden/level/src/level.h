@@ -32,9 +32,9 @@ extern "C" {
 #define LEVEL_CONST_BYTES 237u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 704u /* size of a snapshot, which is a saved model */
 #define LEVEL_LABEL_SCALE 1048576 /* a label or a prediction of 1 is this number */
-#define LEVEL_CONFIG_HASH 0x6F93B8E9u /* models with the same number compute the same bits */
+#define LEVEL_CONFIG_HASH 0x628E9AC5u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x345D1388u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x1F007D46u /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x0AE88F9Au /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -44,7 +44,8 @@ extern "C" {
 #define LEVEL_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
+    are unchanged.
  * Exceptions, which their comments tell: level_selftest leaves the model reset;
  * level_restore does so in one case. */
 enum {
@@ -69,13 +70,12 @@ typedef struct {
     int32_t b[LEVEL_OUTPUTS][LEVEL_FEATURES];
     int32_t level[LEVEL_OUTPUTS]; /* running mean of |y|, times level_factor */
     int32_t counted; /* number of labels in this mean, at most its horizon */
-    /* The uncertainty of the learned numbers. */
-    int32_t covariance[LEVEL_GROUPS][LEVEL_PACKED]; /* P of each block, row by row up to the diagonal */
-    /* Frequencies have 32 bits here.  A block of P covers the numbers of several waves: for each wave, there is a row
-     * */
+    /* The covariance of the learned parameters. */
+    int32_t covariance[LEVEL_GROUPS][LEVEL_PACKED]; /* the lower triangle of P for each block, row by row */
+    /* The frequencies, which have 32 bits here, and the mean magnitude of the errors. */
     int32_t tuned[LEVEL_FEATURES][LEVEL_DIM]; /* w, in units of 2^-(32 + fine) turns */
     int32_t left[LEVEL_OUTPUTS]; /* running mean of |y - f(x)|, times level_factor */
-    /* What the stages have learned.  Numbers are also clipped when they are read, because memory may have been
+    /* The learned state of the stages.  Values are also clipped when they are read, because memory may have been
      * overwritten. */
     int32_t mean[LEVEL_OUTPUTS]; /* running mean of the label, times mean_factor */
     int32_t slope[LEVEL_OUTPUTS][LEVEL_DIM]; /* weights of the linear part, in units of 2^-16 */
@@ -99,8 +99,8 @@ typedef struct {
     int32_t value[LEVEL_OUTPUTS]; /* f(x) before the sample was learned */
     int32_t error[LEVEL_OUTPUTS]; /* f(x); after hear(), y - f(x) */
     int16_t x[LEVEL_DIM]; /* the converted input */
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
-    int32_t verdict; /* what the label judges */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    int32_t verdict; /* the prediction with which the label is compared */
     /* Intermediate results, which every call recomputes; they may be zero at first. */
     int16_t c[LEVEL_FEATURES]; /* cosine of each angle */
     int16_t s[LEVEL_FEATURES]; /* sine of each angle */
@@ -131,16 +131,20 @@ int32_t level_predict(level_t *s, const int16_t x[LEVEL_DIM], int32_t y[LEVEL_OU
 /* Learn one sample: for the input x, the prediction should be y.
  *
  * O(N G D^2) for blocks of G frequencies.
- * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
+ * Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and
+ * the
+ * model is then unchanged. */
 int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y);
 
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t level_freeze(level_t *s, int32_t frozen);
 
-/* Announce that the label of x will come later, and keep the present answer to x until then.  O(N D) for N frequencies.
+/* Announce that the label of x will come later, and store the present prediction for x until then.  O(N D) for N
+ * frequencies.
  *
- * Only one answer waits at a time: while it waits, further calls take O(1).
- * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
+ * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
+ * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
+ * If the result is not DONE, nothing has changed. */
 int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM]);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */

@@ -127,7 +127,7 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
 #define MACHINE_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define MACHINE_INVERSE_WIDTH 1.1785504f /* 1 / sigma */
 #define MACHINE_LINEAR_SHARE 1.6667219f /* sqrt(D) / sigma */
-/* each sample multiplies the weights by this, so that they return to their prior, as P does */
+/* factor by which each sample multiplies the weights, so that the weights return to their prior, as P does */
 #define MACHINE_SHRINK 1.0f
 #define MACHINE_TURNS 0.18757212f /* 1 / (2 pi sigma) */
 
@@ -442,7 +442,8 @@ static MACHINE_INLINE float machine_bounded(float x, float most)
     return -most;
 }
 
-/* Write the input as the rule sees it to s->x, scaled by running statistics or by given numbers.  O(D). */
+/* Scale x by running statistics or by given numbers, and write the result, which is passed to the rule, to s->x.
+ * O(D). */
 static void machine_see(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(2)
@@ -634,7 +635,8 @@ static inline float machine_exp_negative(float x)
     return (1.0f + (high + ((r * r * q) - low))) * machine_pow2(k);
 }
 
-/* 1 / (1 + e^-x), from 0 to 1, within 2 ulp.  If e^x is below 2^-60, the result is zero; NaN gives 1. */
+/* 1 / (1 + e^-x), within 2 ulp.  The result lies between 0 and 1.  If e^x is below 2^-60, the result is zero; NaN
+ * gives 1. */
 static inline float machine_logistic(float x)
 {
     const float e = machine_exp_negative(-machine_absolute(x));
@@ -701,7 +703,8 @@ static void machine_softmax(float y[MACHINE_OUTPUTS])
     }
 }
 
-/* Turn functions into probabilities; for two classes, into the probability of the second.  O(classes). */
+/* Convert functions to probabilities.  For two classes, the result is the probability of the second class.
+ * O(classes). */
 static void machine_soften(float f[MACHINE_OUTPUTS], float sharp)
 {
     MACHINE_LOOP(10)
@@ -743,7 +746,7 @@ static float machine_in_units(const machine_t *s, const float x[MACHINE_DIM], in
     return machine_bounded((x[j] - s->expert_offset[j]) * s->expert_scale[j], MACHINE_EXPERT_FAR);
 }
 
-/* The expert's answer to a raw input.  O(D). */
+/* The expert's prediction for an unscaled input.  O(D). */
 static float machine_advise(const machine_t *s, const float x[MACHINE_DIM], int32_t o)
 {
     float total = s->expert_weights[o][MACHINE_DIM];
@@ -755,7 +758,7 @@ static float machine_advise(const machine_t *s, const float x[MACHINE_DIM], int3
     return total;
 }
 
-/* The mean of both answers, each weighted by the -8th power of its error measure. */
+/* The mean of the model's and the expert's predictions, each weighted by the -8th power of its error measure. */
 static inline float machine_weighed(float model, float expert, float model_error, float expert_error)
 {
     const bool better = model_error <= expert_error;
@@ -801,7 +804,7 @@ static MACHINE_INLINE float machine_log2_one_plus(float x)
     return (float)exponent + (s * q);
 }
 
-/* Turn probabilities into functions whose softmax gives these probabilities.  O(classes). */
+/* Convert probabilities to functions whose softmax gives these probabilities.  O(classes). */
 static void machine_harden(float p[MACHINE_OUTPUTS])
 {
     MACHINE_LOOP(12)
@@ -840,7 +843,7 @@ static inline float machine_by_chance(int32_t outputs)
     return 1.0f / (float)((outputs == 1) ? 2 : outputs);
 }
 
-/* Turn the joint functions into q, the returned probabilities.  O(classes). */
+/* Convert the joint functions to q, the returned probabilities.  O(classes). */
 static void machine_tell(const machine_t *s, float f[MACHINE_OUTPUTS])
 {
     machine_soften(f, machine_sharpness_told(s));
@@ -852,7 +855,8 @@ static void machine_tell(const machine_t *s, float f[MACHINE_OUTPUTS])
     }
 }
 
-/* Replace the model's functions y by the joint answers 2 q - 1, and write q to s->polled.  O(D) for each class. */
+/* Replace the model's functions y by the joint predictions 2 q - 1, and write q to s->polled.  O(D) for each
+ * class. */
 static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     machine_soften(y, 1.0f);
@@ -881,7 +885,7 @@ static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHI
     }
 }
 
-/* y = f(x), after scaling the inputs and applying the stages to the rule's answer. */
+/* Write the prediction f(x) to y: scale the inputs, compute the rule's own prediction, and apply the stages. */
 static void machine_respond(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     machine_see(s, x);
@@ -923,7 +927,7 @@ static inline float machine_marked(const float x[MACHINE_DIM])
     return total;
 }
 
-/* Which answer the label of a sample with this mark judges. */
+/* The prediction with which the label of a sample with this mark is compared: NOW, GIVEN, NOTHING or FIRST. */
 static int32_t machine_judged_by(const machine_t *s, float mark)
 {
     if (!machine_late(s)) {
@@ -947,7 +951,7 @@ static inline float machine_scale_of(float variance)
     return 1.0f / machine_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
 }
 
-/* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples. */
+/* 2^n - 1 after n consecutive outlying samples. */
 static inline float machine_shaken(float shock, bool outlying)
 {
     if (!outlying) {
@@ -998,8 +1002,8 @@ static bool machine_warm_up(machine_t *s, const float x[MACHINE_DIM])
     return waits;
 }
 
-/* Count one more call while an answer waits.  After longest_wait calls, drop the answer, let the next answer wait
- * longer, and reduce the last delay. */
+/* Count one more call while a prediction waits.  After longest_wait calls, drop the prediction, let the next
+ * prediction wait longer, and reduce the last delay. */
 static void machine_wait_on(machine_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -1014,7 +1018,8 @@ static void machine_wait_on(machine_t *s)
     }
 }
 
-/* Release the waiting answer that the learned label has judged. */
+/* If the learned label belongs to the waiting prediction, release the prediction and store its delay; otherwise
+ * count one more call. */
 static void machine_settle_pending(machine_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -1030,7 +1035,8 @@ static void machine_settle_pending(machine_t *s)
     }
 }
 
-/* Keep the expert's answers to a question, or to the sample that the expert learns next.  O(D) for each output. */
+/* Write the expert's predictions for x to s->expert_answer, either for a call that predicts or for the sample that
+ * is learned next.  O(D) for each output. */
 static void machine_consult(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(19)
@@ -1060,7 +1066,7 @@ static void machine_tune(machine_t *s)
     }
 }
 
-/* Add the sinusoids to s->error, and keep them in s->h.  The sums have exactly the bits of ``add_waves``.  O(N D),
+/* Add the sinusoids to s->error, and keep them in s->h.  The sums have the same bits as in ``add_waves``.  O(N D),
  * and O(N) for each output. */
 static void machine_keep_waves(machine_t *s, const float x[MACHINE_DIM])
 {
@@ -1100,7 +1106,7 @@ static inline float machine_sharper(float sharp, const float f[MACHINE_OUTPUTS],
     return machine_clipped(sharp * part, MACHINE_SHARP_LEAST, MACHINE_SHARP_MOST);
 }
 
-/* Update s and e by a label.  f: the joint functions before calibration; p: working memory.  O(classes). */
+/* Update s and e with a label.  f: the joint functions before calibration; p: working memory.  O(classes). */
 static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], float p[MACHINE_OUTPUTS],
         const float y[MACHINE_OUTPUTS])
 {
@@ -1295,8 +1301,8 @@ static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float 
     return total;
 }
 
-/* Judge the model, the expert and their joint answer by the label's class.  k, expert: the functions of model and
- * expert.  O(classes). */
+/* Update the errors and the sharpness of model and expert, and the calibration of the joint probabilities, with a
+ * label.  k, expert: the functions of model and expert.  O(classes). */
 static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
         const float k[MACHINE_OUTPUTS], const float expert[MACHINE_OUTPUTS])
 {
@@ -1330,8 +1336,8 @@ static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
     machine_calibrate(s, s->whole, s->polled, y);
 }
 
-/* Judge interval, model and expert by the label.  If the label was announced, it is compared with the answers that
- * were kept for it. */
+/* Update the error statistics of interval, model and expert with the label.  If the label was announced, it is
+ * compared with the predictions that were stored for it. */
 static void machine_judge_parts(machine_t *s)
 {
     if (s->verdict == 1) {
@@ -1343,7 +1349,7 @@ static void machine_judge_parts(machine_t *s)
     }
 }
 
-/* Learn a sample, and update the stages that its label passes through.  x: the input as the rule sees it. */
+/* Learn a sample, and update the stages of the label.  x: the input that is passed to the rule. */
 static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(41)
@@ -1359,7 +1365,7 @@ static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
     return status;
 }
 
-/* Fix the expert's units: the current statistics of the standardiser, or the given scaling.  O(D). */
+/* Fix the expert's units: copy the current statistics of the standardiser, or the given scaling.  O(D). */
 static void machine_fix_units(machine_t *s)
 {
     MACHINE_LOOP(42)
@@ -1394,7 +1400,8 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
     return false;
 }
 
-/* Update D and U of each block by Bierman's method, and write P phi, with the P before the update, to s->gained.
+/* Update D and U of each block by Bierman's method, and write P phi, computed with P before the update, to
+ * s->gained.
  * Returns lambda + phi'P phi.
  *
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D). */
@@ -1459,7 +1466,7 @@ static inline float machine_to_learn(float y, float answer)
     return machine_bounded(y - answer, MACHINE_EXPERT_LIMIT);
 }
 
-/* Train the expert on the labels, clipped around the expert's answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* Clip the labels around the expert's predictions, and replace w by w + P phi e / (lambda + phi'P phi).  O(D^2). */
 static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const float y[MACHINE_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1556,8 +1563,8 @@ int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *labe
     return MACHINE_DONE;
 }
 
-/* Write the probability of each class to p.  q contains these probabilities; for two classes, q contains only the
- * probability of the second. */
+/* Write the probability of each class to p.  For two classes, q contains only the probability of the second class;
+ * for more classes, q contains all probabilities. */
 static void machine_each_class(const float q[MACHINE_OUTPUTS], float p[MACHINE_CLASSES])
 {
     if (MACHINE_OUTPUTS == 1) {
@@ -1594,7 +1601,8 @@ int32_t machine_freeze(machine_t *s, int32_t frozen)
     return MACHINE_DONE;
 }
 
-/* Whether there are answers to judge: the rule has begun to learn, and the expert's units are fixed. */
+/* Whether predictions can be compared with labels: the rule must have begun to learn, and the units of the expert,
+ * if there is one, must be fixed. */
 static bool machine_begun(const machine_t *s)
 {
     if (s->compared == 0) {
@@ -1610,8 +1618,8 @@ static void machine_begin_waiting(machine_t *s, const float x[MACHINE_DIM])
     s->waited = 1;
 }
 
-/* Keep the answers of the model's parts to an input.  seen: the input as the rule sees it.  O(N D) for N frequencies.
- * */
+/* Store the predictions of the model's parts for x.  seen: x in the form that is passed to the rule.  O(N D) for N
+ * frequencies. */
 static void machine_keep_parts(machine_t *s, const float x[MACHINE_DIM], const float seen[MACHINE_DIM])
 {
     machine_consult(s, x);
@@ -1623,7 +1631,7 @@ static void machine_keep_parts(machine_t *s, const float x[MACHINE_DIM], const f
     }
 }
 
-/* Keep the answer until the label of x comes.  O(N D) for N frequencies. */
+/* Store the prediction for x until the label of x comes.  O(N D) for N frequencies. */
 static void machine_keep_answer(machine_t *s, const float x[MACHINE_DIM])
 {
     machine_begin_waiting(s, x);

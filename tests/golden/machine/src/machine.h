@@ -44,14 +44,15 @@ extern "C" {
 #define MACHINE_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
+    are unchanged.
  * Exceptions, which their comments tell: machine_selftest leaves the model reset;
  * machine_restore does so in one case. */
 enum {
     MACHINE_DONE = 0,
     MACHINE_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     MACHINE_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    /* the standardiser still needs more samples: the sample updated the standardiser, but not the model */
     MACHINE_OBSERVED = 6,
     MACHINE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     MACHINE_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
@@ -79,12 +80,10 @@ typedef struct {
     float mean[MACHINE_DIM]; /* running mean and variance of each input; their ranges leave room for rounding */
     float variance[MACHINE_DIM];
     float scale[MACHINE_DIM]; /* 1 / standard deviation of each input */
-    /* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples: the limit of the inputs is multiplied by 1 +
-     * shock */
-    float shock;
+    float shock; /* 2^n - 1 after n consecutive outlying samples; the limit of the inputs is multiplied by 1 + shock */
     int32_t observed; /* number of samples in these statistics, at most the horizon */
     int32_t frozen; /* 1: learning is switched off */
-    /* What the linear expert has learned, and how accurate expert and model have been. */
+    /* The state of the linear expert, and the error statistics of expert and model. */
     float expert_offset[MACHINE_DIM]; /* number that is subtracted from each input */
     float expert_scale[MACHINE_DIM]; /* factor of each input, after the offset was subtracted */
     /* weights of the inputs, of the constant 1, and of the latest known labels */
@@ -97,34 +96,35 @@ typedef struct {
     /* for classes: s and e, which calibrate the joint probabilities (see ``poll``); 0: the initial value is used */
     float told_sharpness;
     float random_part;
-    /* 0: the units are not fixed; otherwise 1 + the number of labels in the running means, at most 1 + their horizon */
+    /* 0 if the units are not fixed yet; otherwise 1 + the number of labels in the running means (at most the horizon of
+     * these means) */
     int32_t compared;
-    /* An answer whose label has not come yet. */
-    float mark; /* the mark of the answer's sample */
-    float given_value[MACHINE_OUTPUTS]; /* what the rule answered */
-    float given_expert[MACHINE_OUTPUTS]; /* what the linear expert answered */
-    int32_t longest_wait; /* number of calls for which an answer waits for its label; 0: labels come at once */
-    int32_t waited; /* calls since the answer was given; 0: no answer waits */
-    int32_t last_wait; /* number of calls for which the last answer waited */
-    /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
-    float x[MACHINE_DIM]; /* the input as the rule sees it */
-    float y[MACHINE_OUTPUTS]; /* what f(x) should be */
+    /* A prediction whose label has not come yet. */
+    float mark; /* the mark of the sample of the stored prediction */
+    float given_value[MACHINE_OUTPUTS]; /* the rule's own predictions */
+    float given_expert[MACHINE_OUTPUTS]; /* the linear expert's predictions */
+    int32_t longest_wait; /* number of calls for which a prediction waits for its label; 0: labels come at once */
+    int32_t waited; /* calls since the stored prediction; 0: no prediction waits */
+    int32_t last_wait; /* number of calls for which the last prediction waited */
+    /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
+    float x[MACHINE_DIM]; /* the input that is passed to the rule */
+    float y[MACHINE_OUTPUTS]; /* the target of f(x) */
     float label[MACHINE_OUTPUTS]; /* the label before the stages subtracted their parts */
     float value[MACHINE_OUTPUTS]; /* f(x) before the sample was learned */
     float error[MACHINE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
-    float expert_answer[MACHINE_OUTPUTS]; /* what the expert answered before it learned the sample */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    float expert_answer[MACHINE_OUTPUTS]; /* the expert's predictions before it learned the sample */
     float polled[MACHINE_OUTPUTS]; /* probabilities of classes */
     float whole[MACHINE_OUTPUTS]; /* joint probabilities of model and expert */
     /* P phi, where phi contains the inputs in the expert's units, the constant 1, and m.recalled */
     float gained[MACHINE_EXPERT];
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
-    int32_t verdict; /* what the label judges */
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    int32_t verdict; /* the prediction with which the label is compared */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     /* derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x /
      * sigma */
     float h[MACHINE_GROUPS][MACHINE_GROUP_SIZE];
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     float surplus[MACHINE_OUTPUTS]; /* first the probabilities of the classes, later their excess over the targets */
 } machine_t;
 
@@ -152,7 +152,9 @@ int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHIN
  * inputs.
  * Two classes share one function, which should be at least 1 for the second class.
  * O(N D) for N frequencies.
- * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
+ * Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and
+ * the
+ * model is then unchanged. */
 int32_t machine_update(machine_t *s, const float x[MACHINE_DIM], int32_t label);
 
 /* Write the most likely class of x to label, as a number from 0.  O(N D) for N frequencies.
@@ -168,10 +170,12 @@ int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MA
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t machine_freeze(machine_t *s, int32_t frozen);
 
-/* Announce that the label of x will come later, and keep the present answer to x until then.  O(N D) for N frequencies.
+/* Announce that the label of x will come later, and store the present prediction for x until then.  O(N D) for N
+ * frequencies.
  *
- * Only one answer waits at a time: while it waits, further calls take O(1).
- * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
+ * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
+ * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
+ * If the result is not DONE, nothing has changed. */
 int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM]);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */

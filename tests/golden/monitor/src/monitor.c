@@ -131,33 +131,33 @@ MONITOR_ASSERT(place_of_repeater, offsetof(monitor_t, repeater) == 640u);
 MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 /* Parameters.  They follow from monitor.toml. */
 #define MONITOR_ABSENT_AFTER 5 /* number of consecutive refused samples that raises an alarm */
-#define MONITOR_ALARM_RATE 0.001f /* wanted part of the rows without faults that is in alarm */
+#define MONITOR_ALARM_RATE 0.001f /* wanted fraction of the fault-free rows that are in alarm */
 #define MONITOR_COMMISSIONING 1500 /* number of rows after the warm-up until the monitor is armed */
-#define MONITOR_CORRECTION 0.2f /* a row in alarm raises the threshold by about this times e */
+#define MONITOR_CORRECTION 0.2f /* a row in alarm raises the threshold by about this number times e */
 #define MONITOR_EXCESS_FIRST 1.0f /* e before the first row */
-#define MONITOR_EXCESS_LEAST 0.05f /* e is at least this: a smaller value is treated as rounding error */
-#define MONITOR_EXCESS_LIMIT 3.0f /* once armed, e is at most this */
+#define MONITOR_EXCESS_LEAST 0.05f /* smallest value of e: a smaller one is treated as rounding error */
+#define MONITOR_EXCESS_LIMIT 3.0f /* largest value of e once armed */
 #define MONITOR_FRESH 8 /* number of rows after which a Gaussian can judge a row */
 #define MONITOR_HORIZON 2000 /* number of latest rows that means and roots describe */
 #define MONITOR_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define MONITOR_INSIDE 0.99f /* 1 - alarm_rate / p */
 #define MONITOR_LEVEL_END 64.0f /* largest level */
-#define MONITOR_LOUD_FIRST 12 /* number of first rows from which the usual surprises are not learned */
-#define MONITOR_OUTLYING 24.529009f /* squared distance above which a row is strange to a Gaussian */
+#define MONITOR_LOUD_FIRST 12 /* number of rows at the beginning that do not change the usual surprises */
+#define MONITOR_OUTLYING 24.529009f /* squared distance above which a Gaussian does not explain a row */
 #define MONITOR_PAIRS_A_ROW 1 /* number of pairs that are compared at each row of the candidate */
 #define MONITOR_PATIENCE 20 /* number of rows that make a new regime in the warm-up */
 #define MONITOR_RELEARN_AFTER 80 /* number of rows after which a new regime, or a lasting alarm, becomes normal */
-#define MONITOR_RELEARN_SOON 13 /* as relearn_after, but for changes of several sensors at once */
-#define MONITOR_SETTLES_FOR 80 /* number of rows after a new regime in which alarms do not stop learning */
-#define MONITOR_SHIFT_LIMIT 2.4597914f /* once armed, s is at most this */
+#define MONITOR_RELEARN_SOON 13 /* number of rows after which a change of several sensors at once becomes normal */
+#define MONITOR_SETTLES_FOR 80 /* number of rows after a new regime that are learned even in an alarm */
+#define MONITOR_SHIFT_LIMIT 2.4597914f /* largest value of s once armed */
 #define MONITOR_SMOOTHING 0.7f /* weight of a new score in the level; 1: the level is the score */
-#define MONITOR_TAIL 4.919583f /* c: the part ``alarm_rate`` of the rows should exceed q + c e */
+#define MONITOR_TAIL 4.919583f /* c: the fraction ``alarm_rate`` of the rows should exceed q + c e */
 #define MONITOR_TAIL_OF_ROWS 10.0f /* nu: degrees of freedom of the bank's t-distributions */
 #define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
 #define MONITOR_TOKEN_RATE 0.0015f /* increase of the number of tokens with each row */
-#define MONITOR_TOKENS_MOST 21.0f /* once armed, largest number of rows in alarm that are learned in succession */
+#define MONITOR_TOKENS_MOST 21.0f /* largest number of rows in alarm that are learned in succession once armed */
 #define MONITOR_UNMET_MOST 6001 /* rows of known regimes since the candidate began are counted up to this number */
-#define MONITOR_UPPER 0.1f /* p: part of the rows that exceeds q; larger than alarm_rate */
+#define MONITOR_UPPER 0.1f /* p: fraction of the rows that exceed q; larger than alarm_rate */
 #define MONITOR_WARMUP 500 /* number of first rows without alarms */
 #define MONITOR_WATCHED_MOST 501 /* rows are counted up to this number */
 
@@ -513,7 +513,7 @@ static void monitor_whiten(const float *r, float *z, int32_t first, int32_t n, f
     }
 }
 
-/* Write the whitened deviation of x from a Gaussian's mean to z.  O(D^2 / 2). */
+/* Write to z the whitened deviation of x from the mean of Gaussian k.  O(D^2 / 2). */
 static void monitor_deviations(const monitor_t *s, int32_t k, const float x[MONITOR_DIM], float *z)
 {
     MONITOR_LOOP(4)
@@ -564,7 +564,7 @@ static MONITOR_INLINE float monitor_log2_one_plus(float x)
     return (float)exponent + (s * q);
 }
 
-/* (nu + D) log2(1 + d^2 / nu): twice the surprise of a t-distribution, up to constants. */
+/* (nu + D) log2(1 + square / nu): twice the surprise, in bits, under a t-distribution, without its constant terms. */
 static inline float monitor_lengthened(float square)
 {
     return (MONITOR_TAIL_OF_ROWS + (float)MONITOR_DIM)
@@ -580,7 +580,7 @@ static MONITOR_INLINE float monitor_log2_of(float x)
     return -monitor_log2_one_plus(monitor_ratio(1.0f, x) - 1.0f);
 }
 
-/* log2 of the product of a triangle's diagonal.  first: the row at which the product begins.  O(n). */
+/* log2 of the product of a triangular matrix's diagonal elements.  first: the row of the first factor.  O(n). */
 static inline float monitor_log_volume(const float *r, int32_t first, int32_t n)
 {
     int32_t whole = 0;
@@ -616,13 +616,14 @@ static void monitor_copy(const float *a, float *out, int32_t n)
     }
 }
 
-/* Whether the row is too far even from the nearest Gaussian, and this Gaussian has enough rows to judge the row. */
+/* Whether the row is too far from the nearest Gaussian.  False if this Gaussian has too few rows to judge the row. */
 static bool monitor_is_strange(const monitor_t *s)
 {
     return (s->distance > MONITOR_OUTLYING) && ((int32_t)s->counts[s->nearest] > MONITOR_FRESH);
 }
 
-/* Find the Gaussian that explains a row best, and how well.  O(K D^2 / 2). */
+/* Find the regime that explains a row best, and its surprise.  Find whether a rejected regime explains the row.  O(K
+ * D^2 / 2). */
 static void monitor_look_around(monitor_t *s, const float x[MONITOR_DIM])
 {
     float total = 0.0f;
@@ -664,8 +665,8 @@ static void monitor_look_around(monitor_t *s, const float x[MONITOR_DIM])
     }
 }
 
-/* Write the previous row and this row, whitened, to s->pair, and the square of the innovation to s->innovation.  O(2
- * D^2). */
+/* Whiten the previous row and this row together, write both to s->pair, and write the squared innovation to
+ * s->innovation.  O(2 D^2). */
 static void monitor_innovate(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t n = MONITOR_DIM;
@@ -685,8 +686,8 @@ static void monitor_innovate(monitor_t *s, const float x[MONITOR_DIM])
     s->innovation = square;
 }
 
-/* Write the surprise by the course to s->surprise[0]: the surprise of the innovation, or the surprise by the bank if
- * that is smaller. */
+/* Write the surprise by the course to s->surprise[0]: the smaller of the surprise of the innovation and the surprise by
+ * the bank. */
 static void monitor_surprise_by_course(monitor_t *s)
 {
     const float own = monitor_lengthened(s->innovation)
@@ -694,7 +695,7 @@ static void monitor_surprise_by_course(monitor_t *s)
     s->surprise[0] = (own < s->surprise[1]) ? own : s->surprise[1];
 }
 
-/* The surprise, in nats, of the most surprising run of one value; sets s->repeater to the sensor with this run.  O(D).
+/* Surprise, in nats, of the most surprising run of equal values.  Sets s->repeater to the sensor with this run.  O(D).
  * */
 static float monitor_surprise_of_repeats(monitor_t *s, const float x[MONITOR_DIM])
 {
@@ -784,8 +785,8 @@ static void monitor_zero(float *a, int32_t n)
     }
 }
 
-/* Write to parts the amount by which each sensor alone would reduce z'z.  The deviations z were whitened by a triangle
- * of n rows.  The sensors' rows begin at row ``first``.  O(D^3 / 6). */
+/* Write each sensor's part of z'z to parts.  z: deviations that were whitened with the root r, which has n rows.
+ * first: the first of the rows that belong to the sensors.  O(D^3 / 6). */
 static void monitor_explain(monitor_t *s, const float *r, const float *z, float parts[MONITOR_DIM],
         int32_t first, int32_t n)
 {
@@ -827,7 +828,7 @@ static inline float monitor_left_of(float square, float part)
     return monitor_clipped(square - part, 0.0f, MONITOR_WHITE_MOST * MONITOR_WHITE_MOST);
 }
 
-/* Reset what is known about the culprit. */
+/* Reset the statistics of the culprit. */
 static void monitor_begin_story(monitor_t *s)
 {
     s->told = (uint16_t)(0);
@@ -872,7 +873,8 @@ static void monitor_tell_on(monitor_t *s, const float x[MONITOR_DIM], int32_t j)
     s->others = s->others + (rate * (monitor_left_of(s->distance, s->parts[j]) - s->others));
 }
 
-/* Find the sensors that explain a row in alarm.  O(D^3 / 3). */
+/* Update each sensor's share in the alarm, and find the culprit, which is the sensor with the largest share.  O(D^3 /
+ * 3). */
 static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t n = MONITOR_DIM;
@@ -895,7 +897,7 @@ static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
                 + monitor_left_of(s->innovation, s->turned[j]));
         const float by_bank = monitor_ratio(s->parts[j], MONITOR_TAIL_OF_ROWS
                 + monitor_left_of(s->distance, s->parts[j]));
-        /* the bank has already learned what has just become normal, but the course has not */
+        /* the bank has already learned the regime that has just become normal, but the course has not */
         if (((int32_t)s->settling > 0) || (by_course < by_bank)) {
             by_course = by_bank;
         }
@@ -934,7 +936,7 @@ static bool monitor_notice(monitor_t *s, const float x[MONITOR_DIM], bool warm)
     s->missed = 0;
     monitor_raise_level(s, score, (int32_t)s->surprised < 20);
     bool alarmed = s->forbidden != 0;
-    /* a regime with few rows cannot judge yet */
+    /* a regime with few rows cannot judge rows yet */
     if (!warm && (s->level > monitor_threshold_of(s)) && ((int32_t)s->counts[s->nearest] > MONITOR_FRESH)) {
         alarmed = true;
     }
@@ -945,9 +947,8 @@ static bool monitor_notice(monitor_t *s, const float x[MONITOR_DIM], bool warm)
     return alarmed;
 }
 
-/* Store the row as the previous row, and count how long each sensor has had its value.  Unless rate is 0, also learn
- * how often each
- * sensor repeats its value, and its smallest step.  O(D). */
+/* Store the row as the previous row, and count for how many rows each sensor has kept its value.  If rate is above
+ * 0, also update how often each sensor repeats its value, and the sensor's smallest step.  O(D). */
 static void monitor_pass_on(monitor_t *s, const float x[MONITOR_DIM], float rate)
 {
     MONITOR_LOOP(20)
@@ -983,7 +984,8 @@ static int32_t monitor_stay_awake(monitor_t *s, const float x[MONITOR_DIM])
     return alarmed ? MONITOR_NOVEL : MONITOR_FROZEN;
 }
 
-/* Keep every standard deviation in a triangle above that of rounding errors and of the sensor's converter.  O(n). */
+/* Raise each diagonal element of a root to at least the standard deviation of rounding errors and of the sensor's
+ * quantisation.  O(n). */
 static void monitor_keep_wide(const monitor_t *s, float *r, const float middle[MONITOR_DIM], int32_t n)
 {
     int32_t row = 0;
@@ -1129,7 +1131,7 @@ static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool arm
     }
 }
 
-/* Raise s for a row in alarm, lower it for any other row. */
+/* Raise s for a row in alarm, and lower s for any other row. */
 static void monitor_correct(monitor_t *s, bool alarm, bool armed)
 {
     const float change = alarm ? (MONITOR_CORRECTION * (1.0f - MONITOR_ALARM_RATE)) : (MONITOR_CORRECTION
@@ -1138,7 +1140,7 @@ static void monitor_correct(monitor_t *s, bool alarm, bool armed)
             armed ? MONITOR_SHIFT_LIMIT : MONITOR_SHIFT_MOST);
 }
 
-/* Let the threshold learn the level.  From an episode it learns only the first rows, in alarm or quiet.  O(1).
+/* Let the threshold learn the level.  In an episode, the threshold learns only from the first rows.  O(1).
  *
  * fast: whether all rows of an episode change e at the usual rate, not only the first row. */
 static void monitor_teach(monitor_t *s, bool alarm, bool corrects, bool fast)
@@ -1214,7 +1216,7 @@ static void monitor_blend(float *r, float *z, float *norms, float keep, int32_t 
     }
 }
 
-/* Let a triangle learn deviations z, which are overwritten.  O(n^2). */
+/* Update a root with the deviations z.  Overwrites z.  O(n^2). */
 static void monitor_learn_root(monitor_t *s, float *r, float *z, const float middle[MONITOR_DIM], float rate,
         int32_t n)
 {
@@ -1258,7 +1260,8 @@ static void monitor_gather(monitor_t *s, const float x[MONITOR_DIM])
     }
 }
 
-/* Let the nearest Gaussian learn a row, and count the row against the candidate.  O(D^2). */
+/* Let the nearest Gaussian learn a row.  Drop the candidate if it has learned too few of the rows since it began.
+ * O(D^2). */
 static void monitor_renew(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t k = s->nearest;
@@ -1294,13 +1297,14 @@ static int32_t monitor_normal_regimes(const monitor_t *s)
     return normal;
 }
 
-/* Whether a further regime can be admitted: there is a place, or there are two regimes to merge. */
+/* Whether a further regime can be admitted: the bank has a free place, or two regimes that can be merged. */
 static bool monitor_has_room(const monitor_t *s)
 {
     return ((int32_t)s->known < MONITOR_COMPONENTS) || (monitor_normal_regimes(s) > 1);
 }
 
-/* Whether all pairs are compared before the row that makes the candidate a regime, so that this row costs less. */
+/* Whether all pairs have been compared before the row with which the candidate becomes a regime.  That row then costs
+ * less. */
 static bool monitor_compares_early(void)
 {
     const int32_t rows = (MONITOR_PATIENCE < MONITOR_RELEARN_SOON) ? MONITOR_PATIENCE : MONITOR_RELEARN_SOON;
@@ -1348,7 +1352,8 @@ static void monitor_take_up(float *r, float *z, int32_t first, int32_t n, int32_
     }
 }
 
-/* Write to s->merged the root of the Gaussian with the joint moments of two Gaussians.  O(D^3 / 3). */
+/* Merge two Gaussians into one with the mean and the covariance of their mixture, and write its root to s->merged.
+ * O(D^3 / 3). */
 static void monitor_merge_roots(monitor_t *s, int32_t i, int32_t j)
 {
     const float part = monitor_part_of_both(s, i, j);
@@ -1382,7 +1387,7 @@ static void monitor_merge_roots(monitor_t *s, int32_t i, int32_t j)
     monitor_take_up(s->merged, s->turned, 0, n, n);
 }
 
-/* Loss of log-likelihood over all rows if two Gaussians become one.  O(D^3 / 3). */
+/* Loss of log-likelihood over all rows if two Gaussians are merged.  O(D^3 / 3). */
 static float monitor_loss_of_merging(monitor_t *s, int32_t i, int32_t j)
 {
     monitor_merge_roots(s, i, j);
@@ -1429,7 +1434,7 @@ static void monitor_compare_some(monitor_t *s)
     }
 }
 
-/* Let the weights fade, except those of rejected regimes. */
+/* Let the weights decay, except those of rejected regimes. */
 static void monitor_fade(monitor_t *s)
 {
     MONITOR_LOOP(37)
@@ -1488,7 +1493,7 @@ static void monitor_admit(monitor_t *s, int32_t rejected, float least)
     monitor_drop_candidate(s);
 }
 
-/* Learn how the row followed from the previous row.  O(4 D^2). */
+/* Update the prediction of a row from the previous row.  O(4 D^2). */
 static void monitor_learn_course(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t n = MONITOR_DIM;
@@ -1538,7 +1543,7 @@ static void monitor_learn_usual(monitor_t *s)
     }
 }
 
-/* End the alarm and learn faster for a while, because the machine runs differently from here on. */
+/* End the alarm and learn faster for a while, because the machine is now in a new state. */
 static void monitor_quicken(monitor_t *s)
 {
     if ((int32_t)s->followed > 100) {
@@ -1597,7 +1602,8 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
         }
         /* when an alarm has just begun, most of the candidate's rows are older and come from false alarms */
         const bool begun = (s->episode > 0) && (s->episode < MONITOR_RELEARN_SOON);
-        /* if a candidate cannot count this many rows, the rows of the alarm are counted instead */
+        /* the count of a candidate ends at the horizon: if more rows are needed, the rows of the alarm are counted
+         * instead */
         const int32_t gathered = (enough > MONITOR_HORIZON) ? s->episode : (int32_t)s->counts[MONITOR_COMPONENTS];
         if ((status == MONITOR_STRANGE) && !begun && (gathered >= enough) && monitor_has_room(s)) {
             if (!monitor_compares_early()) {
@@ -1622,7 +1628,7 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
             monitor_learn_course(s, x);
         }
         rate = 1.0f / (float)((int32_t)s->followed);
-        /* the usual surprises do not learn from strange rows: otherwise, many new regimes would make the monitor
+        /* strange rows do not change the usual surprises: otherwise, many new regimes would make the monitor
          * insensitive */
         if ((s->watched > MONITOR_LOUD_FIRST) && (lasting || !strange)) {
             monitor_learn_usual(s);
@@ -1763,7 +1769,7 @@ int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS])
     return MONITOR_DONE;
 }
 
-/* Give a candidate of few rows the shape of the regime that explains it best.  O(K D^2 / 2). */
+/* If the candidate has few rows, give it the covariance of the regime that explains its mean best.  O(K D^2 / 2). */
 static void monitor_lend_shape(monitor_t *s)
 {
     const int32_t last = MONITOR_COMPONENTS;
@@ -1801,7 +1807,7 @@ static float monitor_mean_weight(const monitor_t *s)
     return monitor_ratio(total, (float)((int32_t)s->known));
 }
 
-/* Make the candidate a regime at once, a normal or a rejected one.  O(K^2 D^3). */
+/* Make the candidate a normal or a rejected regime at once.  O(K^2 D^3). */
 static int32_t monitor_settle(monitor_t *s, int32_t rejected)
 {
     if (!monitor_intact(s)) {
@@ -1840,7 +1846,7 @@ int32_t monitor_reject(monitor_t *s)
     return monitor_settle(s, 1);
 }
 
-/* Forget the newest regime; the last regime of the bank takes its place.  O(D^2). */
+/* Remove the newest regime, and move the last regime of the bank to its place.  O(D^2). */
 static void monitor_drop_newest(monitor_t *s)
 {
     const int32_t k = (int32_t)s->newest - 1;
@@ -1871,7 +1877,7 @@ int32_t monitor_unlearn(monitor_t *s)
     return MONITOR_DONE;
 }
 
-/* Forget what explained the latest alarm. */
+/* Reset the shares and the statistics of the latest alarm. */
 static void monitor_forget_blame(monitor_t *s)
 {
     monitor_zero(s->shares, MONITOR_DIM);

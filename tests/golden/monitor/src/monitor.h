@@ -37,7 +37,8 @@ extern "C" {
 #define MONITOR_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
+    are unchanged.
  * Exceptions, which their comments tell: monitor_selftest leaves the model reset;
  * monitor_restore does so in one case. */
 enum {
@@ -46,11 +47,11 @@ enum {
     MONITOR_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     MONITOR_BORN = 1, /* the row was learned, and the bank has a new regime.  This ends a lasting alarm */
-    MONITOR_STRANGE = 2, /* the row was learned, but not as one of a known regime */
+    MONITOR_STRANGE = 2, /* the row was learned by the candidate for a new regime, not by a known regime */
     MONITOR_WARMING = 3, /* the row was learned.  There are no alarms yet */
     MONITOR_NOVEL = 4, /* alarm: the level is above its threshold */
     MONITOR_HELD = 5, /* alarm: the level is above its threshold, and no known regime learned the row */
-    MONITOR_UNKNOWN = 8, /* the fault is not one of the other kinds, or has too few rows to decide */
+    MONITOR_UNKNOWN = 8, /* the fault is not one of the other kinds, or there are too few rows to decide its kind */
     MONITOR_JUMP = 9, /* a sensor's offset or gain has changed suddenly */
     MONITOR_DRIFT = 10, /* a sensor changes slowly */
     MONITOR_STUCK = 11, /* a sensor repeats its value */
@@ -61,8 +62,7 @@ enum {
     /* there is no regime that could be acknowledged, rejected or unlearned; nothing changed */
     MONITOR_NOTHING_NEW = -10,
     MONITOR_NO_ROOM = -11, /* no normal regime would be left, or there are no two regimes to merge; nothing changed */
-    /* alarm: all samples of more than five rows in succession were refused; the model did not change */
-    MONITOR_ABSENT = -12,
+    MONITOR_ABSENT = -12, /* alarm: more than five consecutive samples were refused; the model did not change */
     MONITOR_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     /* the snapshot is from another model, whose memory has another layout or meaning */
@@ -78,45 +78,45 @@ enum {
 typedef struct {
     /* The state of the alarms. */
     float level; /* the smoothed novelty */
-    float quantile; /* q: the level that the part ``upper`` of the usual rows exceeds */
+    float quantile; /* q: the level that a fraction ``upper`` of the usual rows exceeds */
     float excess; /* e: mean excess over q */
-    float shift; /* s: the correction that keeps the rate */
+    float shift; /* s: the correction that keeps the wanted alarm rate */
     float tokens; /* number of rows in alarm from which the threshold may still learn */
     int32_t episode; /* number of rows since the present alarm began; 0: there is none */
     int32_t age; /* number of rows after the warm-up; counting stops when the monitor is armed */
     uint16_t taught; /* number of rows that q and e have learned, at most the horizon */
-    uint8_t below; /* number of consecutive latest learned rows that were not above q */
-    uint8_t quiet; /* number of latest rows of the episode that were quiet */
-    /* What explains the present alarm, or the last alarm. */
+    uint8_t below; /* number of learned rows since the latest one above q */
+    uint8_t quiet; /* number of quiet rows since the episode's latest row in alarm */
+    /* The explanation of the present alarm or, if there is none, of the last alarm. */
     float shares[MONITOR_DIM]; /* mean share of each sensor in the alarm */
     /* squared innovation that each sensor explains in the alarm's first row, if the sensor moved and explains more than
      * half; else 0 */
     float leaps[MONITOR_DIM];
-    float calm; /* part of the rows with this culprit in which the culprit hardly moved */
+    float calm; /* fraction of the rows with this culprit in which the culprit's value hardly changed */
     float rough; /* mean square of the culprit's steps after the alarm's first row, relative to the usual mean square */
     float others; /* mean of the squared distance without the culprit's part */
     uint16_t culprit; /* the sensor with the largest share */
     uint16_t told; /* number of rows of the alarm with this culprit */
     uint8_t abrupt; /* 1: the course alone would have raised the alarm */
     uint8_t reserved_blame[3]; /* always zero: keeps the size a multiple of the largest member */
-    /* How a row follows from the previous row, which sensors repeat their values, and which surprises are usual. */
+    /* Statistics of consecutive rows, of repeated values, and of surprises. */
     float usual[2]; /* usual surprise by the course and by the bank */
     float spread[2]; /* twice the mean squared excess over the usual surprise */
     float middle[MONITOR_DIM]; /* mean of the rows */
     float before[MONITOR_DIM]; /* the previous row */
     /* smallest change of each sensor from one row to the next: the step of the sensor's converter, or nearly zero */
     float least_step[MONITOR_DIM];
-    float repeats[MONITOR_DIM]; /* part of the rows in which a sensor repeats its value */
+    float repeats[MONITOR_DIM]; /* fraction of the rows in which a sensor repeats its value */
     /* root of the joint covariance of a row and the previous row */
     float joint[(MONITOR_DIM * ((MONITOR_DIM * 2) + 1))];
     int32_t watched; /* number of rows; counting stops at a limit */
     uint16_t followed; /* number of rows learned, at most the horizon */
     uint16_t run[MONITOR_DIM]; /* number of consecutive latest rows in which each sensor has repeated its value */
-    uint16_t surprised; /* number of rows in usual and spread, at most the horizon */
-    uint16_t settling; /* number of coming rows in which alarms do not stop learning */
-    /* Gaussians of the regimes.  The last place is the candidate: rows that may become a regime. */
-    float merge_loss; /* loss of merging the best pair so far */
-    float weights[MONITOR_COMPONENTS]; /* number of rows of each regime, where earlier rows fade */
+    uint16_t surprised; /* number of rows learned in usual and spread, at most the horizon */
+    uint16_t settling; /* number of coming rows that are learned even in an alarm */
+    /* Gaussians of the regimes.  The last place is for the candidate, which may become a regime. */
+    float merge_loss; /* loss of log-likelihood if the best pair so far is merged */
+    float weights[MONITOR_COMPONENTS]; /* number of rows of each regime; earlier rows count less */
     float means[(MONITOR_COMPONENTS + 1)][MONITOR_DIM];
     /* R of each Gaussian, where R'R is its covariance: an upper triangle, row by row from the diagonal on */
     float roots[(MONITOR_COMPONENTS + 1)][((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)];
@@ -132,7 +132,7 @@ typedef struct {
     uint8_t reserved_bank[2]; /* always zero: keeps the size a multiple of the largest member */
     /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
-    /* Intermediate results about a row.  Every call recomputes them; they may be zero at first. */
+    /* Intermediate results about a row, which every call computes again. */
     float distance; /* squared distance from the nearest regime, in standard deviations of this regime */
     float innovation; /* square of the part of a row that the previous row does not predict */
     float surprise[2]; /* surprise by the course and by the bank */
@@ -148,7 +148,7 @@ typedef struct {
     int32_t forbidden; /* 1: a rejected regime explains the row, and no normal regime explains it better */
     int32_t barring; /* the rejected regime that explains the row best */
     int32_t repeater; /* the sensor whose repeats are most surprising */
-    /* Whether rows arrive.  The model does not depend on this count. */
+    /* Whether valid rows arrive.  The model does not depend on the count of refused samples. */
     int32_t missed; /* number of consecutive latest samples that were refused */
 } monitor_t;
 
@@ -168,10 +168,13 @@ void monitor_reset(monitor_t *s);
 /* Learn one sample x.
  *
  * O(K D^2); in an alarm, also O(D^3).
- * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
+ * Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and
+ * the
+ * model is then unchanged. */
 int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM]);
 
-/* Write to score how surprising x would be as the next row, from -64 to 64: about 0 for usual rows.  O(K D^2).
+/* Write one number to score: how surprising x would be as the next row, from -64 to 64.  Usual rows have a score of
+ * about 0.  O(K D^2).
  *
  * Returns DONE, or REFUSED_INPUT with score unchanged. */
 int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
@@ -179,20 +182,23 @@ int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
-/* Write to state the level, its threshold, and the number of rows since the alarm began, which is 0 if the latest row
- * is not in alarm.
+/* Write three numbers to state: the level, its threshold, and the number of rows since the alarm began, which is 0 if
+ * the latest row is
+ * not in alarm.
  *
  * Returns DONE, or REFUSED_STATE with state unchanged. */
 int32_t monitor_alarm(const monitor_t *s, float state[3]);
 
-/* Write to parts each sensor's share in the present alarm, or in the last alarm.
+/* Write each sensor's share in the present alarm to parts.  If there is no alarm now, the shares are those of the
+ * last alarm.
  *
- * Returns the alarm's kind, from UNKNOWN to REGIME; DONE if there is no alarm now; or REFUSED_STATE with parts
- * unchanged. */
+ * Returns the alarm's kind (UNKNOWN to REGIME), DONE if there is no alarm now, or REFUSED_STATE with parts unchanged.
+ * */
 int32_t monitor_blame(const monitor_t *s, float parts[MONITOR_DIM]);
 
-/* Write to shares the fraction of the latest rows that belong to each known regime; -1 for a rejected regime, 0 for an
- * unused place.
+/* Write one number to shares for each place of the bank: the fraction of the latest rows that belong to the regime in
+ * this place, -1 if
+ * the regime is rejected, or 0 if the place is unused.
  *
  * Returns DONE, or REFUSED_STATE with shares unchanged. */
 int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS]);
@@ -201,18 +207,20 @@ int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS]);
  * candidate, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2
  * D^3).
  *
- * Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected, or REFUSED_STATE. */
+ * Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that the bank is full and has no two regimes to
+ * merge. */
 int32_t monitor_acknowledge(monitor_t *s);
 
-/* Never accept the alarm as normal: rows like those of the alarm are always in alarm, and are not learned.  O(K^2 D^3).
+/* Make the alarm's rows a rejected regime: similar rows are then always in alarm, and are not learned.  O(K^2 D^3).
  *
- * Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected already, or REFUSED_STATE. */
+ * Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that the bank is full and has no two regimes to
+ * merge. */
 int32_t monitor_reject(monitor_t *s);
 
-/* Remove the newest regime, if it was added after the warm-up: by learning in an alarm, by acknowledge or by reject.
- * If two regimes were merged to make room for it, they stay merged.  O(D^2).
+/* Remove the newest regime, if it was added after the warm-up, whether by learning, by acknowledge or by reject.
+ * Regimes that were merged to make room for the newest regime stay merged.  O(D^2).
  *
- * Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE. */
+ * Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that no normal regime would be left. */
 int32_t monitor_unlearn(monitor_t *s);
 
 /* Forget everything that the model learned.  Returns DONE. */

@@ -194,7 +194,7 @@ static uint32_t monitor_stored_row(uint32_t place, int32_t i, int32_t width)
     return place + ((uint32_t)i * (uint32_t)width * 4u);
 }
 
-/* Whether levels could have led to this state. */
+/* Whether some sequence of levels could have led to this state. */
 static bool monitor_snapshot_valid_threshold(monitor_stored_t *stored)
 {
     if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) > 0)
@@ -222,7 +222,7 @@ static bool monitor_snapshot_all_zero(monitor_stored_t *stored, uint32_t a, int3
     return true;
 }
 
-/* Whether a triangle's diagonal is large enough to divide by.  O(n). */
+/* Whether a root's diagonal elements are large enough to divide by.  O(n). */
 static bool monitor_snapshot_wide(monitor_stored_t *stored, uint32_t r, int32_t n)
 {
     int32_t row = 0;

@@ -75,12 +75,12 @@ PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 7
 /* Parameters.  They follow from pressure.toml. */
 /* a sample is not stored if its squared distance to an expansion vector is at most this */
 #define PRESSURE_ALD_DISTANCE 0.0
-#define PRESSURE_ALD_THRESHOLD 0.002 /* a sample is not stored if kappa, the part of it that is new, is at most this */
+#define PRESSURE_ALD_THRESHOLD 0.002 /* a sample is not stored if kappa is at most this */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_ETA 0.5 /* learning rate */
 #define PRESSURE_GAMMA 0.5 /* factor of |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid) */
 #define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
-#define PRESSURE_KAPPA_LEAST 0.001 /* smallest Schur complement; only rounding could give a smaller one */
+#define PRESSURE_KAPPA_LEAST 0.001 /* smallest Schur complement; only rounding errors could lead to a smaller value */
 #define PRESSURE_LABEL_LIMIT 1000000.0 /* largest |y| that is accepted */
 #define PRESSURE_RIDGE_DIAGONAL 1.001 /* 1 + ridge, the diagonal of the regularised Gram matrix */
 
@@ -307,8 +307,8 @@ static PRESSURE_INLINE double pressure_ratio(double dividend, double divisor)
     return value;
 }
 
-/* Whether the count n is within its range.  If it is, no loop runs past an array, even if the memory was overwritten.
- * */
+/* Whether the count n is within its range.  Then no loop runs past an array, even if the rest of the memory was
+ * overwritten. */
 static bool pressure_intact(const pressure_t *s)
 {
     return (s->n >= 0) && (s->n <= PRESSURE_N_MAX);
@@ -441,13 +441,14 @@ static int32_t pressure_odd(int32_t n)
     return n - (2 * pressure_floor_shift(n, 1));
 }
 
-/* T_nn of the newest sample, 1 / sqrt(kappa), whether or not it is stored. */
+/* The element T_nn that the newest sample has, or would have if it were stored: 1 / sqrt(kappa). */
 static double pressure_newest_element(const pressure_t *s)
 {
     return 1.0 / pressure_sqrt(s->kappa);
 }
 
-/* score_n = P_nn of the newest sample: a square, as for a stored vector, so that ties do not depend on rounding. */
+/* score_n = P_nn of the newest sample, computed as a square like that of a stored vector, so that rounding does not
+ * decide ties. */
 static void pressure_newest_diagonal(pressure_t *s)
 {
     const double element = pressure_newest_element(s);
@@ -500,7 +501,7 @@ static void pressure_lower_transposed_times(const double *l, const double *z, do
         out[0] = l[0] * z[0];
         start = 1;
     }
-    /* this condition is never true, but because of the test GCC needs no loop counters */
+    /* this condition is never true; because of this test, GCC knows the limits and needs no loop counters */
     if ((n > 65535) || (start > 65535)) {
         return;
     }
@@ -522,7 +523,7 @@ static void pressure_lower_transposed_times(const double *l, const double *z, do
     }
 }
 
-/* A multiplier as it is stored.  Very small ones are stored as zero. */
+/* A multiplier as it is stored.  Very small multipliers are stored as zero. */
 static PRESSURE_INLINE double pressure_settle(double a)
 {
     if (pressure_absolute(a) < PRESSURE_ALPHA_FLOOR) {
@@ -537,7 +538,7 @@ static double pressure_multiplier(const pressure_t *s, int32_t i, int32_t o)
     return s->beta[i][o];
 }
 
-/* The sum of the squares of a candidate's multipliers, times part.  It is computed without subnormal numbers. */
+/* The sum of the squares of a candidate's multipliers, times ``part``.  The computation avoids subnormal numbers. */
 static double pressure_energy(const pressure_t *s, int32_t i, double part)
 {
     const double a = pressure_multiplier(s, i, 0);
@@ -590,14 +591,17 @@ static double pressure_magnitude(const pressure_t *s, int32_t i)
     return pressure_absolute(pressure_multiplier(s, i, 0));
 }
 
-/* alpha_i^2 / score_i.  If score_i is P_ii, this is the squared norm of the change of f; if it is Q_ii, the squared
- * change of f at the vectors. */
+/* alpha_i^2 / score_i.
+ *
+ * If score_i = P_ii, this is the squared norm of the change of f.  If score_i = Q_ii, this is the sum of the squared
+ * changes of f at
+ * the vectors. */
 static double pressure_weighted_rest(const pressure_t *s, int32_t i)
 {
     return pressure_energy(s, i, pressure_ratio(1.0, s->score[i]));
 }
 
-/* Position of the candidate with the smallest score.  precedes() and then the position decide ties. */
+/* Position of the candidate with the smallest score.  Ties are decided by precedes(), and then by position. */
 static int32_t pressure_cheapest(const pressure_t *s)
 {
     const int32_t count = pressure_candidates(s);
@@ -642,10 +646,10 @@ static void pressure_project_klms(pressure_t *s, int32_t r)
     }
 }
 
-/* Change the multipliers in beta so that the other vectors replace candidate r; bearable() then says whether the result
- * may be stored.
+/* Change the multipliers in beta so that the other vectors replace candidate r.  The caller must then check them with
+ * bearable().
  *
- * Also computes the numbers that take_out() needs. */
+ * Also computes the intermediate results that take_out() needs. */
 static void pressure_project(pressure_t *s, int32_t r)
 {
     if (r < s->n) {
@@ -685,7 +689,7 @@ static bool pressure_bearable(const pressure_t *s, int32_t r)
     return true;
 }
 
-/* Compute f(x) in s->error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Write f(x) to s->error, and compute the distances and kernel values that the next update needs.  O(N D). */
 static void pressure_present(pressure_t *s, const double x[PRESSURE_DIM])
 {
     int32_t nearest = 0;
@@ -742,7 +746,7 @@ static void pressure_express(pressure_t *s, int32_t n)
     s->kappa = kappa;
 }
 
-/* Whether T can belong to the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N). */
+/* After express(), whether T can belong to the vectors: k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N). */
 static bool pressure_belongs(const pressure_t *s)
 {
     double known = 0.0;
@@ -759,8 +763,8 @@ static bool pressure_belongs(const pressure_t *s)
             && ((PRESSURE_RIDGE_DIAGONAL * known) >= (alone - PRESSURE_LOOSE));
 }
 
-/* Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1, so only a wrong T can lead to values
- * beyond the limits.  O(N). */
+/* Clip u to its limits.  Since u' (K + ridge I) u = k'P k <= 1, values beyond the limits can only come from a wrong T.
+ * O(N). */
 static void pressure_limit_combination(pressure_t *s, int32_t n)
 {
     PRESSURE_LOOP(20)
@@ -783,8 +787,8 @@ static double pressure_similarity(const pressure_t *s)
     return pressure_gaussian(s->nearest_distance);
 }
 
-/* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: the result is out of range.
- * O(1). */
+/* Add the sample's multiplier, or a share of it, to the nearest vector's.  Returns False if the result is out of range.
+ *  O(1). */
 static bool pressure_give_to_nearest(pressure_t *s)
 {
     const int32_t i = s->nearest;
@@ -811,7 +815,8 @@ static void pressure_commit(pressure_t *s)
     }
 }
 
-/* Similarity of expansion vectors i and j: bit for bit the value that was computed when j was a sample.  O(D). */
+/* Similarity of expansion vectors i and j, bit for bit equal to the similarity that was computed when j was a sample.
+ * O(D). */
 static double pressure_alike_stored(const pressure_t *s, int32_t i, int32_t j)
 {
     return pressure_gaussian(pressure_squared_distance(s->v[i], s->v[j]));
@@ -858,7 +863,7 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     }
     gathered[r] = square;
     row = row + r + 1;
-    /* this condition is never true, but because of the test GCC needs no loop counters */
+    /* this condition is never true; because of this test, GCC knows the limits and needs no loop counters */
     if ((r < 0) || (r > 65535) || (n > 65535)) {
         return;
     }
@@ -954,7 +959,8 @@ static void pressure_project_late(pressure_t *s, int32_t r)
     }
 }
 
-/* Remove vector r from all that is kept for the count vectors.  For P and Q, p must contain P_:r.  O(N^2).
+/* Remove vector r from the data that are stored for ``count`` vectors.  If P or Q is kept, p must contain P_:r.
+ * O(N^2).
  *
  * count: n, or n + 1 after append(). */
 static void pressure_take_out(pressure_t *s, int32_t r, int32_t count)
@@ -963,7 +969,7 @@ static void pressure_take_out(pressure_t *s, int32_t r, int32_t count)
     pressure_project_late(s, r);
 }
 
-/* Move up the vectors after the removed vector r.  O(N D). */
+/* Move the vectors after the removed vector r to the preceding positions.  O(N D). */
 static void pressure_close_gap(pressure_t *s, int32_t r)
 {
     const int32_t last = s->n - 1;
@@ -1008,7 +1014,7 @@ static int32_t pressure_absorbed(const pressure_t *s)
     return PRESSURE_MERGED;
 }
 
-/* Add the sample of the latest call of combination() to T, as row n.  O(N). */
+/* Add the sample for which combination() was last called to T, as row n.  O(N). */
 static void pressure_border(pressure_t *s, int32_t n)
 {
     const double scale = pressure_newest_element(s);
@@ -1038,7 +1044,8 @@ static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t 
     }
 }
 
-/* Store the sample, which is candidate ``newest``, as vector r: after the last one, or in a free place.  O(N + D).
+/* Store the sample, which is candidate ``newest``, as vector r: after the last vector, or at a free position.  O(N +
+ * D).
  *
  * Mitchinson et al. 2003, eq. 3-6. */
 static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t r, int32_t newest)
@@ -1058,10 +1065,11 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
     }
 }
 
-/* Whether an error, after hear(), is too large to result from learning.  O(1) for each output.
+/* Whether an error, after hear(), is too large to result from learning.
+ * O(1) for each output.
  *
- * With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so an error of WILD limits is
- * impossible in the first WILD^2 samples. */
+ * With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so no error in the first WILD^2
+ * samples can exceed WILD times the label's limit times scale. */
 static bool pressure_strays(const pressure_t *s)
 {
     const double most = PRESSURE_WILD * PRESSURE_LABEL_LIMIT * 1.0;
@@ -1109,7 +1117,8 @@ static bool pressure_step_bearable(const pressure_t *s)
     return true;
 }
 
-/* Give the sample's multiplier to the nearest vector, or project the sample onto all vectors. */
+/* Add the sample's multiplier to the nearest vector's if the sample is close; else project the sample onto all vectors.
+ * */
 static bool pressure_adapt_gradient(pressure_t *s, bool close)
 {
     pressure_propose_gradient(s);
@@ -1260,7 +1269,7 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
     return pressure_take(s, x);
 }
 
-/* Compute distances and kernel values to the expansion vectors, and the part of x that they cannot express. */
+/* Compute distances and kernel values to the expansion vectors, and the part of x that is outside their span. */
 static void pressure_compare(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);

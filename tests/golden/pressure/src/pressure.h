@@ -37,7 +37,8 @@ extern "C" {
 #define PRESSURE_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
+    are unchanged.
  * Exceptions, which their comments tell: pressure_selftest leaves the model reset;
  * pressure_restore does so in one case. */
 enum {
@@ -71,29 +72,29 @@ typedef struct {
     /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     double v[PRESSURE_N_MAX][PRESSURE_DIM]; /* expansion vectors */
     double alpha[PRESSURE_N_MAX][PRESSURE_OUTPUTS]; /* multipliers of the expansion vectors */
-    /* triangles and symmetric matrices are packed, with room for all vectors and one more sample. T, a square root of
+    /* triangles and symmetric matrices are packed, with room for all vectors and one more sample T, a square root of
      * the inverse Gram matrix: T' T = P = (K + ridge I)^-1 */
     double t[(((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2)];
-    int32_t n; /* number of expansion vectors in use; all later places are zero */
+    int32_t n; /* number of expansion vectors in use; all later elements are zero */
     int32_t reserved_expansion; /* always zero: keeps the size a multiple of the largest member */
     /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
     int32_t reserved_stages; /* always zero: keeps the size a multiple of the largest member */
-    /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
-    double y[PRESSURE_OUTPUTS]; /* what f(x) should be */
+    /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
+    double y[PRESSURE_OUTPUTS]; /* the target of f(x) */
     double error[PRESSURE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results.  Every call recomputes them; they may be zero at first. */
+    /* Intermediate results.  Every call recomputes the intermediate results, so their initial values may be zero. */
     double k[PRESSURE_N_MAX]; /* kernel values between the sample and the expansion vectors */
     double l[PRESSURE_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */
     double u[(PRESSURE_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors, followed by -1 */
-    double p[(PRESSURE_N_MAX + 1)]; /* one column of P; then the numbers that the rotations collect */
+    double p[(PRESSURE_N_MAX + 1)]; /* one column of P; then intermediate results of rotations */
     double q[(PRESSURE_N_MAX + 1)]; /* one column of Q, or kernel values; then cosines */
-    double score[(PRESSURE_N_MAX + 1)]; /* numbers from which the candidates' scores are computed; then sines */
+    double score[(PRESSURE_N_MAX + 1)]; /* intermediate results for the candidates' scores; then sines */
     /* new multipliers; copied to alpha when the update is certain */
     double beta[(PRESSURE_N_MAX + 1)][PRESSURE_OUTPUTS];
     double nearest_distance; /* squared distance from the sample to the nearest expansion vector */
-    double kappa; /* Schur complement: the part of the sample that the expansion vectors cannot express */
-    double inverse_kappa; /* 1 / kappa; 0 if the newest sample is no candidate for removal */
+    double kappa; /* Schur complement: the part of the sample outside the span of the expansion vectors */
+    double inverse_kappa; /* 1 / kappa; 0 if the newest sample is not a candidate for removal */
     int32_t nearest; /* position of the nearest expansion vector */
     int32_t reserved_work; /* always zero: keeps the size a multiple of the largest member */
 } pressure_t;
@@ -117,12 +118,14 @@ void pressure_reset(pressure_t *s);
 int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], double y[PRESSURE_OUTPUTS]);
 
 /* Learn one sample: for the input x, the prediction should be y.  O(N^2 + N D).
- * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
+ * Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and
+ * the
+ * model is then unchanged. */
 int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y);
 
-/* Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
+/* Write the novelty of x to y: the part of its squared norm that is outside the span of the expansion vectors.
  *
- * This part is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).
+ * The novelty is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).
  * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y);
 
@@ -131,8 +134,8 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 
 /* Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
  *
- * O(N^3 + N^2 D).  Predictions change only by the errors that are removed.  A model with a state that learning cannot
- * reach is reset. */
+ * O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  A model with a state that learning
+ * cannot reach is reset. */
 int32_t pressure_refresh(pressure_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */

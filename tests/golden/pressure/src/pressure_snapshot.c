@@ -170,7 +170,7 @@ static uint32_t pressure_stored_natural(pressure_stored_t *stored, uint32_t plac
     return word & (0xFFFFFFFFu >> (32u - (8u * width)));
 }
 
-/* A multiplier as it is stored.  Very small ones are stored as zero. */
+/* A multiplier as it is stored.  Very small multipliers are stored as zero. */
 static inline double pressure_snapshot_settle(double a)
 {
     if (pressure_snapshot_absolute(a) < PRESSURE_ALPHA_FLOOR) {
@@ -179,7 +179,7 @@ static inline double pressure_snapshot_settle(double a)
     return a;
 }
 
-/* Whether learning could have stored these multipliers, claims and k(v, v), and unused places are zero.  O(N D). */
+/* Whether learning could have led to these vectors, multipliers and claims.  Unused elements must be zero.  O(N D). */
 static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 {
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
@@ -206,7 +206,7 @@ static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
     return true;
 }
 
-/* Whether matrices are zero in unused places.  O(N^2).
+/* Whether all unused elements of the matrices are zero.  O(N^2).
  *
  * The check does not compare T with the vectors, because that takes O(N^3).  Predictions do not depend on T, and
  * refresh() computes T again. */
@@ -231,7 +231,7 @@ static bool pressure_snapshot_valid_matrices(pressure_stored_t *stored)
 
 /* Whether learning could have led to this state.  O(N^2 + N D).
  *
- * The declared ranges of the fields have been checked before.  Unused places must be zero. */
+ * The declared ranges of the fields must have been checked before.  Unused elements must be zero. */
 static bool pressure_snapshot_keeps(pressure_stored_t *stored)
 {
     if (!pressure_snapshot_valid_vectors(stored)) {
