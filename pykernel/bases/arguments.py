@@ -114,7 +114,7 @@ def physical_memory() -> int | None:
 
 
 def need_machine(size: int, what: str, instead: str) -> None:
-    """Raise UserError if ``what`` takes more bytes than the memory of this machine."""
+    """Raise UserError if ``what`` needs more memory than this machine has."""
     there = physical_memory()
     if there is not None and size > there:
         raise UserError(

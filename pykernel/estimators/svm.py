@@ -110,7 +110,7 @@ ATTRIBUTES = {
     "support_": """ndarray of shape (n_support,)
         Positions of the support vectors, which are the samples with a nonzero weight in ``dual_coef_``.""",
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
-        Weights of the samples in the dual problem: their magnitudes are at most C times the sample's weight. The
+        Dual coefficients of the samples. The magnitude of each is at most C times that sample's ``sample_weight``. The
         functions themselves are sums over ``basis_``.""",
     "rounds_": """list of dict
         For each basis, the fields of a pykernel.training.svm.Round or a pykernel.training.lp.Round: vectors, steps,

@@ -136,7 +136,7 @@ def _coverage(code: Sequence[str], reached: Mapping[int, bool]) -> Coverage:
 
 
 def _passes(project: Project, compiler: Compiler, folder: Path, code: Sequence[str], *flags: str) -> bool:
-    """Return whether the self-test passes in a build of this text of NAME.c."""
+    """Compile this text of NAME.c, and return whether its self-test passes."""
     name = project.spec.name
     more = {"pk_main.c": MAIN.format(name=name, macro=name.upper()), f"{name}.c": "\n".join(code)}
     sources = write_sources(folder, project.sources | more)

@@ -540,7 +540,7 @@ class Replay:
             told.append(f"if the device began with a learned state, give this state with {option('start')}")
         if not self.exact:
             digits = 9 if self.spec.precision == "float32" else 17
-            told.append(f"no number of the log has {digits} digits: were the numbers written with %.{digits}g or %a?")
+            told.append(f"no number in the log has {digits} digits: were the numbers written with %.{digits}g or %a?")
         return "; ".join(told) or None
 
 

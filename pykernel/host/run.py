@@ -225,7 +225,7 @@ class Run:
         return np.asarray((y < 0 if y.dtype.kind == "i" else np.isnan(y)).any(axis=1))
 
     def _valid(self, y: np.ndarray) -> np.ndarray:
-        """Return which labels the model can learn, in the shape of y."""
+        """Return a Boolean array with the shape of y, which is True for the labels that the model can learn."""
         if self.classes:
             return (y >= 0) & (y < len(self.classes))
         return np.asarray(self.spec.within_limit(y))

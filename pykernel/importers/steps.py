@@ -90,7 +90,7 @@ class Affine:
 
 
 def sklearn_types(names: Mapping[str, str]) -> tuple[type, ...]:
-    """Return types of scikit-learn.  names: module -> names of types in it."""
+    """Return the types of scikit-learn that have these names.  names: module -> names of types in it."""
     return tuple(
         getattr(import_module(f"sklearn.{module}"), name) for module, own in names.items() for name in own.split()
     )

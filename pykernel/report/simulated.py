@@ -301,7 +301,7 @@ def _training(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     if found := report.get("leave_one_out"):
         wrong = f", {rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
         told = f"RMSE {number(math.sqrt(found['mse']))}{wrong}" if found["mse"] is not None else "none"
-        again = "the samples must be read again after the last training; give the data as a file"
+        again = "the samples are read again after the training; give the data as a file"
         why = again if found.get("samples") == 0 else found["status"].replace("_", " ")
         facts.append(("leave-one-out", f"{told} ({why})"))
     return facts

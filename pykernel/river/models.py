@@ -121,7 +121,7 @@ class Model(Streaming):
         return calls
 
     def _require(self, x: Sample, names: tuple[Any, ...]) -> None:
-        """Raise UserError, with one sentence, if something is wrong with a sample.  names: the features that the sample
+        """Raise UserError with a one-sentence message if a sample is invalid.  names: the features that the sample
         must have."""
         where = self._where
         where.need(names, "the first sample has no features; it must have all features that later samples will have")

@@ -75,8 +75,7 @@ INT16 = _has("precision", {"enum": ["int16"]})
 
 
 def _if(names: list[str], int16: bool) -> Schema:
-    """Return the condition that the rule is one of ``names``, or that no rule is named and the default is one of
-    ``names``.
+    """Return a condition that holds if the rule is in ``names``, or if the spec has no rule and the default is in ``names``.
 
     int16: whether the precision must be int16; if False, it must not be int16.
     """

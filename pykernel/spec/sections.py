@@ -348,7 +348,7 @@ class StandardisedInput(Input):
     )
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
-        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its running mean, or by its `center`. `"hold"`: the input is replaced by its latest usual value',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center` if the spec gives one, otherwise by its running mean. `"hold"`: the input is replaced by its latest usual value',
     )
 
 

@@ -269,7 +269,7 @@ class FisherProblem(_Problem):
         u, s, vt = np.linalg.svd(_centred(gram, self.unit), full_matrices=self.vectors == self.samples)
         u = _spread(u, self.unit)
         if self.vectors == self.samples:
-            # the last row of vt holds coefficients whose centred predictions are zero; the singular value is 0
+            # the last singular value is 0: with the last row of vt as coefficients, all centred predictions are zero
             u, s = np.hstack([u, np.zeros((self.samples, 1))]), np.append(s, 0.0)
         self.coefficients = np.ascontiguousarray(vt.T)
         """(p, m), with orthonormal columns, which span all vectors if p <= l."""

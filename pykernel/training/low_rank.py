@@ -50,8 +50,7 @@ class LowRankSystem:
         return self._expanded(self._projected(b)) + (b.T * self.sigma).T
 
     def solve(self, b: Any, refinements: int = 1) -> np.ndarray:
-        """Return A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k).  Each refinement takes another solution and a
-        product with A.
+        """Return A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k).  Each refinement solves one more system and multiplies by A once.
 
         With one refinement, the backward error is as small as that of Gaussian elimination with A, even if Sigma is small
         compared with C C'.

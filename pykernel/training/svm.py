@@ -67,7 +67,7 @@ DRAWN rows.
 DRAWN = 2000
 """Number of rows that are drawn for the residual of the full machine."""
 BLOCK = 2**22
-"""Maximum number of kernel values in memory at once: 32 MB."""
+"""Maximum number of kernel values in memory at once; they need 32 MB."""
 INSIDE = 0.03
 """A start from an earlier solution is moved away from the bounds by this fraction of the distance between the bounds.
 Starts nearer to the bounds take more steps (docs/records.md, svm).

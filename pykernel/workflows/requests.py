@@ -136,8 +136,8 @@ class Generate:
         [reduction]
         n_max = 32
 
-    Columns: "state" is the memory for what the model learned. "work" is the memory for intermediate results. State and
-    work are in one struct that you allocate. "constants" are in flash.
+    Columns: "state (RAM)" is the memory for what the model learned. "work (RAM)" is the memory for intermediate results.
+    Both are in one struct that you allocate. "tables and trained values (flash)" are constants.
 
     Exit codes: 0 done, 2 bad input (nothing is written then).
     """

@@ -145,7 +145,7 @@ def planned_data(
         noted(found.data, options.data)
     content = found.content
     options.max_abs = content["input"]["max_abs"] = input_limit(found.x, sentinels(found.data))
-    make_spec(content, name)  # raises UserError, before the work, for names that no spec can contain
+    make_spec(content, name)  # raises UserError for names that no spec can contain, before any computation starts
     labels = None if found.column is None else found.y
     options.read = found.data
     for code in sorted({each for each in sentinels(found.data) if abs(each) <= options.max_abs}):

@@ -54,7 +54,7 @@ plan data.csv --label y --only nlms --trials 2 --ram 1 --jobs 1 -o plan-none
 fit data.csv --label y --set training.model=krr --n-max 8 --set kernel.sigma=1 --set training.ridge=0.1 --hold-out 0.2 --output fit.toml
 fit data.csv --label y --set training.model=trained --n-max 2 --output trained.toml
 fit data.csv --label y --set training.model=svm --n-max 4 --set kernel.sigma=1 --set precision=int16 --output svm.toml
-fit classes.csv --label kind --set training.model=kfd --n-max 4 --set kernel.sigma=1 --set training.ridge=0.1 --output kinds.toml
+fit classes.csv --label kind --set training.model=kfd --n-max 4 --set kernel.sigma=1 --output kinds.toml
 fit data.csv --spec signal.toml --set training.model=krr --n-max 4 --set kernel.sigma=1 --set training.ridge=0.1 --output steps.toml
 fit many --label y --set training.model=krr --n-max 4 --set kernel.sigma=1 --set training.ridge=0.1 --output many.toml
 fit data.csv --label y --n-max 4 --set kernel.sigma=1 --set learning.rule=nystrom-rls --output basis.toml

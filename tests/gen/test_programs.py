@@ -404,7 +404,7 @@ def test_simulate_trains_or_only_scores(files, run):
         code, out, err = run("simulate", "kfd.toml", f"/dev/fd/{reads}", "--train-every", "50")
         os.close(reads)
         assert code == 0 and "trainings done 3" in out and not err
-        assert "the samples must be read again after the last training; give the data as a file" in out
+        assert "the samples are read again after the training; give the data as a file" in out
     code, out, err = run("simulate", "frozen.toml", "data.csv", "-o", "out.csv")
     assert code == 0 and not err and "trainings" not in out
     lines = Path("out.csv").read_text().splitlines()

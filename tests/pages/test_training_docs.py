@@ -24,7 +24,7 @@ def test_the_least_ridges_are_those_of_the_page():
 
 def test_errors_are_as_measured():
     rows = measured("training-limits.csv")
-    found = table(PAGE, "The table shows float32's largest relative errors")
+    found = table(PAGE, "The table shows the largest relative errors of float32")
     assert [float(row[0]) for row in found] == sorted({float(row["part"]) for row in rows})
     for part, *cells in found:
         for cell, (dense, error) in zip(

@@ -388,7 +388,7 @@ def track(m: SubspaceModel, x: Real[DIM]) -> Index:
 def indefinite(m: SubspaceModel) -> Bool:
     """Whether rounding errors have made G = A'KA invalid: a diagonal element is clearly below zero.  O(r).
 
-    L grows when vectors are dropped.  With fading and nearly dependent vectors, L grows without limit, even in exact arithmetic.
+    L grows when vectors are dropped.  With ``fading``, if the vectors are nearly dependent, L grows without limit, even in exact arithmetic.
     Then rounding errors are as large as the smallest eigenvalue of G, and the subspace must start again.
     """
     trace = real(0)
