@@ -70,7 +70,7 @@ __all__ = [
     "simulate",
 ]
 
-# names are imported when they are first used: importing Numba, pydantic and scikit-learn takes seconds, and scikit-learn is optional
+# names are imported when first used, because importing Numba, pydantic and scikit-learn takes seconds, and scikit-learn is optional
 _HOMES = {
     "Basis": "pykernel.bases.basis",
     "BudgetedKernelClassifier": "pykernel.estimators.online",

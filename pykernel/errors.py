@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
-    "zig": ("the wheel of zig", 380),
-    "emulate": ("the wheels of unicorn, wasmtime and capstone, and SciPy", 230),
+    "zig": ("the zig wheel", 380),
+    "emulate": ("the unicorn, wasmtime and capstone wheels, and SciPy", 230),
     "arrow": ("pyarrow", 180),
     "board": ("pyserial", 1),
     "import": ("scikit-learn and onnx", 220),
@@ -70,7 +70,8 @@ class MissingExtra(UserError, ImportError):
 
 
 _KEYS = contextvars.ContextVar[Mapping[str, str] | None]("_KEYS", default=None)
-"""On the command line, parameter that --set sets -> its key in the spec.  In Python, None: messages then name the functions' arguments."""
+"""On the command line, a dict that maps each parameter that --set can set to its key in the spec.  In Python, None, so messages name the
+functions' arguments."""
 
 
 @contextlib.contextmanager
@@ -97,13 +98,13 @@ def option(parameter: str, value: object = "") -> str:
 
 
 def need_package(module: str, what: str, extra: str) -> None:
-    """Raise MissingExtra if the module is not installed.  Call this function before the work starts."""
+    """Raise MissingExtra if the module is not installed.  Call this function before any computation starts."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(what, extra)
 
 
 UNWRITTEN = "; no file was written"
-"""The end of a message about an interrupt, in workflows that write their files only after all work is done."""
+"""The end of a message about an interrupt, in workflows that write all files at the end."""
 
 
 class Interrupted(KeyboardInterrupt):

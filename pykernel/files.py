@@ -274,12 +274,12 @@ def _left(path: Path, number: str, kind: str) -> Path:
 
 
 def clear(path: Path) -> None:
-    """Remove this path's unlocked temporary files, which runs that died have left."""
+    """Remove this path's unlocked temporary files, which were left by runs that died."""
     _clear(path.parent, re.escape(_begin(path)))
 
 
 def clear_folder(folder: Path) -> None:
-    """Remove the unlocked temporary files that are directly in a folder, which runs that died have left."""
+    """Remove the unlocked temporary files that runs that died have left directly in a folder."""
     _clear(folder, r"\..+\.")
 
 
@@ -427,7 +427,7 @@ def open_plain(path: str | os.PathLike[str], inherited: bool = False) -> Buffere
     if inherited and INHERITED.fullmatch(str(path)):
         return open(path, "rb")
     _need_plain(os.stat(path).st_mode, path)
-    # O_NONBLOCK: after the check above, another process may have replaced the file by a pipe
+    # O_NONBLOCK: after the check above, another process may have replaced the file with a pipe
     descriptor = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
     try:
         _need_plain(os.fstat(descriptor).st_mode, path)

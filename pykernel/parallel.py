@@ -50,12 +50,12 @@ MOST_PROCESSES = 1024
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def task_key(content: Task) -> str:
-    """Return the key under which a task's result is kept: the task's content as text."""
+    """Return the key under which a task's result is kept: the task's content as JSON."""
     return json.dumps(content, sort_keys=True, default=_plain)
 
 
@@ -83,12 +83,12 @@ def checked_jobs(given: int | str | None) -> int | None:
 
 
 class Workers:
-    """Runs tasks in processes of this machine.  All tasks call the same function.
+    """Runs tasks in processes on this machine.  All tasks call the same function.
 
     function: see ``Function``.  shared: data that all tasks need; each worker receives the data once.
     jobs: the number of processes, by default the number of cores.  If jobs is 1, tasks run in this process.
     title: the title of the progress bar (see ``progress.bar``); without a title there is no bar.
-    expect: the total number of tasks of all calls of ``run``, if it is known in advance.
+    expect: the total number of tasks in all calls of ``run``, if it is known in advance.
 
     An interrupt (or any exception) ends the workers at once.  Processes are spawned, so a
     script that defines the task's function needs ``if __name__ == "__main__":``.
@@ -135,7 +135,7 @@ class Workers:
         """Run tasks, and return their results in the order of the tasks.
 
         Each result is kept as soon as it is known.  Equal tasks run once.
-        until: a time of ``time.monotonic``, at which unfinished tasks are abandoned; the results of these tasks are None.
+        until: the time, by ``time.monotonic``, at which unfinished tasks are abandoned; their results are None.
         least: the number of tasks that must be finished even after ``until``.
         """
         keys = [task_key(task) for task in tasks]
@@ -158,7 +158,7 @@ class Workers:
         return self.found.get(task_key(task))
 
     def took(self, task: Task) -> float:
-        """Return how many seconds the task took; 0 if it was not run."""
+        """Return the seconds that the task took; 0 if it was not run."""
         return self.seconds.get(task_key(task), 0.0)
 
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
@@ -272,7 +272,7 @@ _here = threading.local()
 
 
 class Threads:
-    """Threads of this process, one for each core, for work outside of the interpreter: compilers and machine code.
+    """Threads of this process, one for each core, for work outside the interpreter: compilers and machine code.
 
     An exception in the block, such as an interrupt, ends the threads soon: calls that have not begun are dropped, programs
     that ``run_program`` has started are killed, and ``go_on`` raises.
@@ -288,7 +288,7 @@ class Threads:
         _here.threads = self
 
     def start(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
-        """Call the function in one of the threads.  Calls begin in the order in which they were given."""
+        """Call the function in one of the threads.  Calls begin in the order in which they were submitted."""
         self._calls.append(self._pool.submit(function, *args))
         return self._calls[-1]
 
@@ -373,7 +373,7 @@ _shared: Any = None
 def _without_interrupts() -> Iterator[None]:
     """Hold back interrupts in this thread during the block, and in processes started in the block until they run ``_begin``.
 
-    Ctrl-C is sent to all processes of a terminal.  A process that is still importing modules would print a traceback.
+    Ctrl-C is sent to all processes of a terminal, and a process that is still importing modules would print a traceback.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -454,14 +454,14 @@ class _OneThread(contextlib.ContextDecorator):
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.limits: list[Any] = []
-        self.found = 0  # how many modules were imported when the libraries were last searched for
+        self.found = 0  # number of imported modules when libraries were last searched for
         self.libraries: Any = None
 
     def __enter__(self) -> None:
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         with self.lock:
-            # the search for libraries takes milliseconds, and only a new module can load a new library
+            # searching for libraries takes milliseconds, and only a new module can load a new library
             if new := self.found != len(sys.modules):
                 self.found, self.libraries = len(sys.modules), ThreadpoolController()
             if new or not self.inside:
@@ -481,7 +481,7 @@ one_thread = _OneThread()
 def _handlers() -> dict[int, Any]:
     """Return the Python functions that handle SIGINT and SIGTERM.
 
-    In other threads than the main thread, the result is empty, because only the main thread handles signals.
+    In threads other than the main thread, the result is empty, because only the main thread handles signals.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}

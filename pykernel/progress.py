@@ -1,4 +1,4 @@
-"""Show the progress of long work: as a bar on a terminal or in a notebook, else as lines on standard error."""
+"""Show the progress of long tasks: as a bar on a terminal or in a notebook, and elsewhere as lines on standard error."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Show = Callable[[float, str], None]
 PAUSE = 2.0
 """Seconds before progress is shown."""
 BLINK = 0.5
-"""Seconds between two changes of a notebook's bar."""
+"""Seconds between two updates of a notebook's bar."""
 
 
 @contextlib.contextmanager
 def bar(total: float | None = 1) -> Iterator[Show]:
-    """Show a bar if standard error is a terminal, else use ``told_late``.  total: the amount of all work; None if this
-    amount is not known.
+    """Show a bar if standard error is a terminal, else use ``told_late``.  total: the total amount of work; None if it
+    is not known.
     """
     from rich.console import Console
     from rich.progress import (
@@ -53,9 +53,10 @@ def bar(total: float | None = 1) -> Iterator[Show]:
 def told_late(total: float | None = 1, pause: float | None = None) -> Iterator[Show]:
     """Yield a function say(amount done, text) that shows progress.
 
-    Nothing is shown for the first ``pause`` seconds (default ``PAUSE``).  After this, a notebook shows a bar with the newest text until
-    the work ends.  Elsewhere the text is printed on standard error, with the percentage of work done if it is between 0 and 100 %.  The
-    next text is printed after ``pause`` seconds or a tenth of the time so far, whichever is longer, so that long work prints few lines.
+    Nothing is shown for the first ``pause`` seconds (default ``PAUSE``).  After that, a notebook shows a bar with the
+    newest text until the task ends.  Elsewhere the text is printed on standard error, with the percentage of work done
+    if it is between 0 and 100 %.  The next text is printed after ``pause`` seconds or a tenth of the time so far,
+    whichever is longer, so that long tasks print few lines.
     """
     display = _notebook()
     pause = PAUSE if pause is None else pause
@@ -94,7 +95,7 @@ def _lines(pause: float) -> Iterator[Show]:
 
 @contextlib.contextmanager
 def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
-    """Show progress in one output of a notebook's cell.  A thread updates the output, and empties it at the end."""
+    """Show progress in one output of a notebook's cell.  A thread updates the output, and clears it at the end."""
     started, ended = time.monotonic(), threading.Event()
     newest = (0.0, "")
 
@@ -145,7 +146,7 @@ def _html(part: float, text: str, seconds: float) -> str:
 def working(title: str | None, steps: int = 1) -> Iterator[Callable[[], None]]:
     """Show progress, and yield the function to call after each step.
 
-    Without a title nothing is shown.
+    Without a title, nothing is shown.
     """
     steps_done = TaskBar(title)
     steps_done.begin(steps, 0)

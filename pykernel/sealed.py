@@ -1,7 +1,7 @@
 """Files that hold machine code, kept for this user's other processes.
 
 Machine code can do anything when it is called.  So a file is used only if it belongs to this user and none of its bytes
-has changed.  Otherwise the file is removed, with a message of one line, and its content is compiled again.
+has changed.  Otherwise the file is removed, with a one-line message, and its content is compiled again.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _discard(path: Path) -> None:
 def cache_folder(kind: str, digest: str) -> Path | None:
     """Return this user's cache folder for a kind of content and a digest; None if the folder cannot be made.
 
-    Whenever a new folder is made, folders that were not used for a month are removed.
+    Whenever a new folder is made, folders that have not been used for a month are removed.
     """
     import platformdirs
 

@@ -17,12 +17,13 @@ from pykernel.progress import Show, told_late
 class Watch:
     """Receives a workflow's messages.
 
-    This class shows only the progress of work that takes more than two seconds: in a notebook as a bar, elsewhere as lines on standard
-    error.  The command line has a subclass that prints all messages.  A program may define a subclass that logs them.
+    This class ignores them, and only shows the progress of tasks that take more than two seconds: in a notebook as a bar,
+    elsewhere as lines on standard error.  The command line has a subclass that prints all messages.  A program may define
+    a subclass that logs them.
     """
 
     bars = True
-    """Whether long work may draw its own progress bars."""
+    """Whether long tasks may draw progress bars of their own."""
     read: Mapping[str, Any] | None = None
     """A description of the table that was read, as plain values."""
 
@@ -41,7 +42,7 @@ class Watch:
             self.note(*told)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        """Show the progress of long work.  total: the amount of all work, 1 or a number of bytes, or None if it is not known."""
+        """Show the progress of long work.  total: the total amount of work: 1, a number of bytes, or None if it is not known."""
         return told_late(total)
 
 
@@ -59,7 +60,7 @@ SILENT = Silent()
 def refuse(*rules: tuple[object, str]) -> None:
     """Raise UserError with the sentence of the first rule whose condition is true.
 
-    rules: pairs of a condition, true if something is wrong, and a sentence about it.
+    rules: pairs of a condition, which is true if something is wrong, and the sentence that says what is wrong.
     """
     for wrong, sentence in rules:
         if wrong:
@@ -85,14 +86,14 @@ def number(value: float | None) -> str:
 
 
 def tick(value: float) -> str:
-    """Format a number on an axis, such as 1,000 or 0.25."""
+    """Format a number for an axis, such as 1,000 or 0.25."""
     if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.3g}"
     return f"{float(f'{value:.6g}'):,.6f}".rstrip("0").rstrip(".")
 
 
 def error_and_deviation(told: Mapping[str, Any] | None) -> str:
-    """Format an error with ± half of its 95 % interval, or ± its standard deviation.  Without an error, return ""."""
+    """Format an error with ± half the width of its 95 % interval, or ± its standard deviation.  Without an error, return ""."""
     return "" if told is None else f"{number(told['error'])} ± {number(told.get('within', told.get('deviation')))}"
 
 
@@ -104,7 +105,7 @@ def duration(seconds: float) -> str:
 
 
 def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Say which predictor ``host.scores.verdict`` found to be better, by which factor, and what the two errors are.
+    """Say which predictor ``host.scores.verdict`` found to be better, by what factor, and what the two errors are.
 
     shown: formats an error.
     """
@@ -132,7 +133,9 @@ def rivals_told(report: Mapping[str, Any]) -> str:
 
 
 def refused_told(report: Mapping[str, Any]) -> list[str]:
-    """Return a sentence with the number of rows that the model refused to predict or to learn, or an empty list if no row was refused."""
+    """Return a list with a sentence that says how many rows the model refused to predict or to learn, or an empty list
+    if it refused none.
+    """
     return [f"{report['refused']:,} of {report['rows']:,} {unit_of(report)}s were refused"] if report["refused"] else []
 
 
@@ -146,7 +149,7 @@ def rate(part: float | None) -> str:
 
 
 WIDTH = 110
-"""Largest number of characters in a line about a table, without the label in front of the line."""
+"""Largest number of characters in a line about a table, not counting the label in front of the line."""
 THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
@@ -189,8 +192,8 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
 def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     """Return sentences about the table as it was read.
 
-    data: the result of ``rows.columns.Columns.report``.  The list is empty for a table without irregularities whose columns
-    the user has named.
+    data: the result of ``rows.columns.Columns.report``.  The list is empty if the user has named the columns, and the
+    table has no irregularities.
     """
     if data is None:
         return []
@@ -224,7 +227,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     )
     told += _some([_apart(each) for each in data["outlying"]])
     if (times := data["times"]) is not None:
-        gaps = f", with {_several(times['gaps'], 'gap')} ten times as long" if times["gaps"] else ""
+        gaps = f", with {_several(times['gaps'], 'gap')} more than ten times as long" if times["gaps"] else ""
         told.append(
             "in column {column}, rows are {median:.4g}{unit} apart (nine in ten: {low:.3g} to {high:.3g}{unit})".format(
                 **times
@@ -264,7 +267,7 @@ def skipped(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
 
 
 def stands_in(by: Sequence[str]) -> str:
-    """Return the end of a sentence, with the values of [input] missing that would keep rows with a missing input."""
+    """Return the end of a sentence about incomplete rows: the values of [input] missing that would keep them."""
     ways = " or ".join(f'"{each}"' for each in by)
     return f"; [input] missing = {ways} keeps such rows" if ways else ""
 
@@ -286,7 +289,7 @@ def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
 
 
 def _apart(found: Mapping[str, Any]) -> str:
-    """Describe cells whose numbers are far from all others of their column."""
+    """Describe cells whose numbers are far from all others in their column."""
     cells, low, high = _several(found["cells"], "cell"), *map(_plain, found["others"])
     are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
     if found["cells"] > found["different"]:
@@ -346,7 +349,7 @@ def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
 
 
 def gaps_told(raw: Mapping[str, int], steps: int) -> str:
-    """Say how many raw rows leave gaps, for each cause, and how many steps remain (``steps``).  Without gaps, return ""."""
+    """Say how many raw rows leave gaps, by cause, and how many steps remain (``steps``).  Without gaps, return ""."""
     causes = {"missing": "with a missing cell", "infinite": "with an infinite one", "beyond_max_abs": "beyond max_abs"}
     told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
     left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
@@ -394,7 +397,9 @@ def devices_shown(
 
 
 def devices_told(report: Mapping[str, Any]) -> list[str]:
-    """Return sentences about many devices: the median and worst error, and how often the model is better than the best simple predictor."""
+    """Return sentences about many devices: the median and the worst error, and the share of devices on which the model
+    beats the best simple predictor.
+    """
     refused = refused_told(report)
     if report["error"] is None:
         return refused + (["no device has an error"] if report["measure"] != "in_alarm" else [])
@@ -462,7 +467,7 @@ def judged_told(report: Mapping[str, Any]) -> list[str]:
 
 
 def key_values(values: Mapping[str, float | str]) -> str:
-    """List values of a spec, each after its key without the section."""
+    """List values of a spec, each after its key, without the names of the sections."""
     shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
     return " ".join(f"{name.partition('.')[2]} {value}" for name, value in shown.items())
 
@@ -592,7 +597,7 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
 
 
 def growth(promise: Mapping[str, Any]) -> str:
-    """Say that errors grow along the table, with the first and the last error.  If errors do not grow, return ""."""
+    """Say that errors grow along the table, and give the first and the last error.  If errors do not grow, return ""."""
     if "last" not in promise:
         return ""
     ends = f"{number(promise['first'])} at the beginning of the judged rows to {number(promise['last'])} at their end"
@@ -608,11 +613,11 @@ def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = numbe
 
 
 FOLLOW = 0.5
-"""If the correlation of a frozen model's errors from row to row is at least this high, a message says so."""
+"""If the correlation between a frozen model's errors on consecutive rows is at least this high, a message says so."""
 
 
 def inertia(report: Mapping[str, Any]) -> str | None:
-    """Advise using past values if a frozen model's errors correlate from row to row.  If they do not, return None."""
+    """Advise the use of past values if a frozen model's errors on consecutive rows correlate.  If they do not, return None."""
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
         return None
@@ -620,9 +625,9 @@ def inertia(report: Mapping[str, Any]) -> str | None:
 
 
 def gapped(errors: Mapping[str, float]) -> str | None:
-    """List the errors with each way to fill in missing inputs.
+    """List the error for each way to fill in missing inputs.
 
-    Returns None if no input is missing, or if missing inputs cannot be filled in.
+    Returns None if no input is missing, or if they cannot be filled in.
 
     errors: value of [input] missing -> error.
     """
@@ -642,7 +647,7 @@ def question(report: Mapping[str, Any]) -> str:
             f"{report['frozen_spec']}; set --labels to always or never"
         )
     if report["winner"]["learning"]:
-        return "the device must get the true value after its predictions: no frozen model was found"
+        return "the device must get the true value after its predictions, because no frozen model was found"
     return "the planned model needs no labels, and none of the models that learn was better"
 
 
@@ -658,7 +663,10 @@ def against_simple(found: Mapping[str, Any]) -> str:
     if found["winner"] is None:
         told += "; a paired test finds no significant difference"
     if found["simple"] == "last label":
-        return f"{told}; add a column with the latest known label to the table, or take a model that learns, and set [mixture] last in its spec"
+        return (
+            f"{told}; add a column with the latest known label to the table, or use a model that learns, and set [mixture] last in "
+            "its spec"
+        )
     if found.get("linear"):
         return f"{told}; the planned model is linear, too; a smaller error needs other inputs"
     return f"{told}; take the simple predictor, or record other inputs"

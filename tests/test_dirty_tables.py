@@ -794,7 +794,7 @@ def test_how_uneven_rows_are_in_time_is_told(text):
         assert found["even"] == pytest.approx(steps.sum() / found["median"], abs=12)
         assert (
             f"in column when, rows are {found['median']:.4g}{' s' * text} apart (nine in ten: " in said
-            and "with 1 gap ten times as long" in said
+            and "with 1 gap more than ten times as long" in said
         )
 
 

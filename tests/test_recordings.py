@@ -507,7 +507,7 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     assert report["winner"]["learning"]["scored"] >= 256 and (report["device_count"], report["judges"]) == (6, 6)
     write(logs / "n4.csv", table(4, 12))
     code, _out, err = run(*"plan logs --label y -o o3".split())
-    assert code == 2 and "logs/n4.csv: has 12 rows; a plan needs 20 or more of each device" in err
+    assert code == 2 and "logs/n4.csv: has 12 rows; a plan needs 20 or more from each device" in err
     signal = 'name = "s"\n[signal]\nchannels = ["a"]\nwindow = 8\nfeatures = ["mean"]\n[label]\ncolumn = "y"\n'
     Path("signal.toml").write_text(
         f'precision = "int16"\n{signal}'.replace("window", "max_abs = 8\nwindow") + "max_abs = 8\n"

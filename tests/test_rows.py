@@ -106,7 +106,7 @@ def test_every_source_gives_the_same_rows(sources, kind, cache):
     for wrong in ([L], [-1], [0.5], [[1, 2]]):
         with pytest.raises(IndexError):
             rows.take(wrong)
-    with pytest.raises(UserError, match="must have 1 row or more"):
+    with pytest.raises(UserError, match="must have at least 1 row"):
         list(rows.blocks(0))
 
 

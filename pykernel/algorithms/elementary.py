@@ -310,7 +310,7 @@ LOG2_POLYNOMIAL = Constant(
 
 @kernel
 def log2_one_plus(x: Real) -> Real:
-    """log2(1 + x) for x >= 0, within 4 ulp, also for small x.  If x is infinity or NaN, the result is NaN."""
+    """log2(1 + x) for x >= 0, within 4 ulp, even for small x.  If x is infinity or NaN, the result is NaN."""
     u = real(1) + x
     # the rounding error of 1 + x
     rest = x - (u - real(1))

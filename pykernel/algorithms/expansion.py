@@ -3,8 +3,8 @@
 The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  Only w is learned.  Before
 the first sample, w is zero, and the predictions equal those of the frozen model (``pykernel.algorithms.frozen``), bit
 for bit.  The features phi are the kernel values k(v_i, x) and the constant 1.  Weights are learned as in
-``pykernel.algorithms.linear`` by normalised least mean squares, or by recursive least squares that forgets towards its
-prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
+``pykernel.algorithms.linear`` by normalised least mean squares, or by recursive least squares whose forgetting leads
+back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
 
     w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
 
@@ -19,7 +19,7 @@ algorithm, 1992).  For a second derivative of 1/4, Newton's step equals the leas
 of this function.  A class without training data is never predicted before its first label.
 
 If labels are numbers, f_0 is first subtracted from the labels, so that every stage works with the residual of the
-trained function.  For this reason the model has its own ``respond`` instead of the frame's.
+trained function.  Therefore, the model has its own ``respond`` instead of the frame's.
 """
 
 from dataclasses import replace
@@ -295,7 +295,7 @@ def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
 
 @kernel
 def blank(m: ExpansionModel) -> Bool:
-    """Whether nothing has been learned yet.  O(N), with least squares O(N^2)."""
+    """Whether nothing has been learned yet.  O(N), or O(N^2) with least squares."""
     for o in range(len(m.weights)):
         if not all_zero(m.weights[o], len(m.weights[0])):
             return False
@@ -394,7 +394,7 @@ def weigh_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def respond_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Write f(x) to y or, with a linear expert, the joint prediction of model and expert."""
+    """Write f(x) to y or, if there is a linear expert, the joint prediction of model and expert."""
     see(m, x)
     name_classes(m, m.x, y)
     if m.votes:

@@ -1,16 +1,16 @@
 """An additional linear expert: the joint prediction is never much worse than that of recursive least squares.
 
-The expert uses inputs in fixed units, because least squares needs constant units, and the standardiser's scale changes
+The expert uses inputs in fixed units, because least squares needs constant units, but the standardiser's scale changes
 over time.  If inputs are scaled by given numbers, the expert uses the same numbers.  The latest known label may be an
 additional input.  This input is clipped, and its unit is the standard deviation of the first labels.  If labels come
 late, this input is the latest label that was known when the model predicted.  The covariance P = U D U' is stored as
 its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977, V.3), so that P is always
-positive semidefinite: U is a unit upper triangular matrix, and D is diagonal, without negative elements.  With many
-inputs, only diagonal blocks of P are stored: each block is updated as if the uncertainty of all other blocks were
-noise.  An update then takes O(D) for D inputs.
+positive semidefinite: U is a unit upper triangular matrix, and D is diagonal, without negative elements.  If there
+are many inputs, only diagonal blocks of P are stored: each block is updated as if the uncertainty of all other blocks
+were noise.  An update then takes O(D) for D inputs.
 
-The joint prediction is the weighted mean of the model's prediction, with the weight a^-8, and the expert's prediction,
-with the weight b^-8, where a and b are the recent mean squared errors of model and expert.  If the model's errors are
+The joint prediction is the weighted mean of the model's prediction, with weight a^-8, and the expert's prediction,
+with weight b^-8, where a and b are the recent mean squared errors of model and expert.  If the model's errors are
 twice as large as the expert's errors, the model's weight is 1/65,536 of the expert's weight; if model and expert are
 equally accurate, their predictions have equal weights.
 
@@ -56,8 +56,8 @@ EXPERT_KNOWN = 20
 """The expert is used after this many labels."""
 NUMBERS_HEARD = 1
 CLASSES_HEARD = 10
-"""If labels come late and are classes, the expert is used after this many labels, because only few labels are compared
-with a prediction.  If labels are numbers, NUMBERS_HEARD labels are enough, because the size of an error says more about
+"""If labels come late and are classes, the expert is used after this many labels, because only a few labels are
+compared with a prediction.  If labels are numbers, NUMBERS_HEARD labels are enough, because the size of an error says more about
 accuracy than a right or wrong class does."""
 EXPERT_SETTLED = 40
 """After this many labels, errors are clipped to a multiple of the usual error."""
@@ -97,7 +97,7 @@ class Expert(Struct):
     expert_offset: between(Real[DIM], None, None, after="compared")  # number that is subtracted from each input
     expert_scale: between(
         Real[DIM], None, None, after="compared"
-    )  # factor of each input, after the offset was subtracted
+    )  # factor by which each input is multiplied after the offset is subtracted
     expert_center: between(
         Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="compared"
     )  # number that is subtracted from the labels
@@ -341,11 +341,11 @@ def fix_units(m: Advised) -> None:
 
 @kernel
 def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
-    """Update D and U of each block by Bierman's method, and write P phi, computed with P before the update, to
+    """Update D and U of each block by Bierman's method, and write P phi, with P from before the update, to
     m.gained.
     Returns lambda + phi'P phi.
 
-    Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D).
+    Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks.
     """
     for j in range(len(m.gained)):
         m.gained[j] = in_units(m, x, j)
@@ -413,7 +413,7 @@ def farthest_error(m: Advised, o: Index) -> Real:
 
 @kernel
 def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
-    """Whether the expert has something to learn: y f(x) is below 1 for some class.
+    """Whether the expert has something to learn: whether y f(x) is below 1 for any class.
 
     If there is nothing to learn, P must not shrink: otherwise later errors would move the weights too little.
     """

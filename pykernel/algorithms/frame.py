@@ -1,4 +1,4 @@
-"""The frame around every rule that learns sample by sample: all that the rules have in common.
+"""The frame around every rule that learns sample by sample: everything that the rules have in common.
 
 A rule provides its memory and the kernels of ``hooks.py``.  The frame checks memory, input and label; supports labels
 that are single numbers, several numbers or classes; can switch learning off; applies the stages of inputs and labels;
@@ -8,7 +8,7 @@ and checks loaded states.  The public functions make these calls, in this order:
     predict  refusal -> see -> answer -> combine
     expect   refusal -> keep_answer: as predict
 
-The frame is written for floating-point numbers.  In int16 programs the same kernels have other types and other stages
+The frame is written for floating-point numbers.  In int16 programs, the same kernels have different types and stages
 (``pykernel.algorithms.int16.frame``).
 """
 
@@ -103,7 +103,7 @@ WILD = Constant(1024.0)
 
 @kernel
 def refusal(m: Framed, x: Real[DIM]) -> Index:
-    """Return the negative status with which the input is refused, or DONE."""
+    """Return DONE, or the negative status that says why the input is refused."""
     if not intact(m):
         return Status.REFUSED_STATE
     accepted = acceptable(m, x)
@@ -183,7 +183,7 @@ def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
 
 @kernel
 def whole_chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """Write the probability of each class at x to p; with a linear expert, the joint probability of model and expert."""
+    """Write the probability of each class at x to p; if there is a linear expert, this is the joint probability of model and expert."""
     if m.votes:
         respond(m, x, m.y)
         each_class(m.polled, p)
@@ -231,7 +231,7 @@ def hear(m: Framed) -> None:
 
 @kernel
 def strays(m: Framed, scale: Real) -> Bool:
-    """Whether an error, after hear(), is too large to result from learning.  scale: the square root of 1 + phi'P phi.
+    """Whether an error that hear() computed is too large to result from learning.  scale: the square root of 1 + phi'P phi.
     O(1) for each output.
 
     With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so no error in the first WILD^2
@@ -264,7 +264,7 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def follow(m: Framed, x: Real[DIM]) -> Index:
-    """Learn a sample, and update the stages of the label.  x: the input that is passed to the rule."""
+    """Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule."""
     if m.follows or m.votes:
         for o in range(len(m.y)):
             m.label[o] = m.y[o]
@@ -285,8 +285,8 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
-    """The sum of the model's squared errors for an input x that is passed to the rule, in units of 2^-40 of the label's
-    limit.  y: working memory."""
+    """The sum over the outputs of the model's squared errors, where errors are in units of 2^-40 of the label's limit.
+    x: the input that is passed to the rule.  y: working memory."""
     answer(m, x, y)
     combine(m, x, y)
     total = real(0)
@@ -298,9 +298,9 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
-    """The relative decrease of the squared error if outlying inputs were treated the other way: clipped instead of
-    replaced by held values, or replaced instead of clipped.  The result is (a - b) / (a + b), where a is the present
-    squared error, and b is the squared error after the change.  O(answer)."""
+    """The relative decrease in the squared error if outlying inputs were treated the other way: clipped instead of
+    replaced by held values, or replaced instead of clipped.  The result is (a - b) / (a + b), where a is the actual
+    squared error, and b is the squared error with the other treatment.  O(answer)."""
     any_outlies = choose_otherwise(m, x)
     if any_outlies:
         own = staged_error(m, m.x, m.value)
@@ -440,7 +440,7 @@ def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
 
 @kernel
 def begin_waiting(m: Framed, x: Real[DIM]) -> None:
-    """Start to wait for the label of x.  O(D)."""
+    """Start waiting for the label of x.  O(D)."""
     m.mark[0] = marked(m, x)
     m.waited[0] = 1
 
@@ -504,7 +504,7 @@ def begun(m: Framed) -> Bool:
 
 @kernel
 def expect(m: Framed, x: Real[DIM]) -> Index:
-    """Announce that the label of x will come later, and store the present prediction for x until then.  O(answer).
+    """Announce that the label of x will come later, and store the current prediction for x until then.  O(answer).
 
     Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
     Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.

@@ -64,7 +64,7 @@ class FunctionsConfig(Config):
     decision: Decision
     products: bool  # whether distances are computed from inner products
     single: bool  # whether there is one function
-    breaks_ties: bool  # for pairs: whether the class with the clearest votes wins a tie, not the first class
+    breaks_ties: bool  # for pairs: whether a tie goes to the class with the clearest votes instead of the first class
     calibrated: bool  # whether probabilities are computed from the functions
     clamps: bool  # whether predictions are clipped to the range from low to high
 
@@ -77,7 +77,7 @@ class FrozenConfig(Config):
     shifts: Real[N_MAX]
     # weights of each vector; for pairs of classes, a vector has weights only for the pairs that include its class
     weights: Real[N_MAX, WEIGHTS]
-    # a row for each vector v: -rate |v|^2, 2 rate v, and the weights of v; one row more if the number of vectors is odd
+    # a row for each vector v: -rate |v|^2, 2 rate v, and the weights of v; one more row if the number of vectors is odd
     rows: Real[ROWS, ROW]
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     bias: Real[FUNCTIONS]
@@ -100,7 +100,7 @@ def add_part(m: FrozenModel, f: Index, i: Index, o: Index, k: Real, n: Index) ->
 
 @kernel
 def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
-    """Add vector i's part to the functions.  [not decision FUNCTIONS] Only the functions of pairs that include the
+    """Add vector i's contribution to the functions.  [not decision FUNCTIONS] Only the functions of pairs that include the
     vector's class are changed."""
     if m.decision == Decision.FUNCTIONS:
         for o in range(len(m.f)):
@@ -165,7 +165,7 @@ def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
 
 @kernel
 def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
-    """Compute the functions at scaled inputs.  O(N (D + W)) for W weights of a vector."""
+    """Compute the functions at scaled inputs.  O(N (D + W)) for W weights per vector."""
     if m.products:
         evaluate_by_products(m, x)
     elif m.single:
@@ -182,7 +182,7 @@ def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
 
 @kernel
 def count_votes(m: FrozenModel) -> None:
-    """Count the votes: each class gets a vote for each other class that it wins against."""
+    """Count the votes: each class gets one vote for every class that it beats."""
     zero(m.votes, len(m.votes))
     pair = 0
     for a in range(len(m.votes)):
@@ -255,8 +255,8 @@ def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
 
 @kernel
 def most_voted(m: FrozenModel) -> Index:
-    """The class with the most votes.  If several classes tie, the result is the first of them or, with breaks_ties, the
-    class with the clearest votes."""
+    """The class with the most votes.  If several classes tie, the result is the first of them or, if ``breaks_ties`` is
+    set, the one with the clearest votes."""
     if m.breaks_ties:
         weigh_votes(m)
     best = 0

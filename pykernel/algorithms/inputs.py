@@ -1,4 +1,4 @@
-"""The check of inputs, and their scaling by given numbers."""
+"""Checking inputs, and scaling them by given numbers."""
 
 from pykernel.dialect import DIM, Bool, Config, Real, absolute, kernel, unroll
 
@@ -8,7 +8,7 @@ class InputConfig(Config):
 
     rescales: bool  # whether inputs are scaled by given numbers
     input_center: Real[DIM]  # numbers that are subtracted from the inputs
-    input_scale: Real[DIM]  # factors of the inputs, after input_center was subtracted
+    input_scale: Real[DIM]  # factors by which the inputs are multiplied after input_center is subtracted
     input_max_abs: Real  # largest |x_j| that is accepted
     ranged: bool  # whether each input has its own range
     input_low: Real[DIM]  # if each input has its own range: the smallest accepted value of each input

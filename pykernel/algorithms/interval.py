@@ -2,9 +2,11 @@
 Distribution Shift, 2021), for any rule.
 
 The half width is z rms(e) exp(s).  The error e is the label minus the complete prediction that the model made before it
-learned the label.  z is the quantile of the normal distribution, so that s = 0 fits normally distributed errors.  After
-a label outside the interval, s grows by pace times the coverage; after a label inside the interval, s shrinks by pace
-times (1 - coverage).  So s stays constant on average only if the fraction of labels inside the interval equals the
+learned the label.  z is the quantile of the normal distribution for which s = 0 gives the coverage if the errors are
+normally distributed.
+
+After a label outside the interval, s grows by pace times the coverage; after a label inside the interval, s shrinks by
+pace times (1 - coverage).  So s stays constant on average only if the fraction of labels inside the interval equals the
 coverage.  The method assumes nothing about the distribution of errors, and stores two numbers for each output.
 
 The sum of all steps is the change of s.  So the fraction of labels inside the interval differs from the coverage by at
@@ -35,8 +37,7 @@ from pykernel.dialect import (
 )
 
 INTERVAL_KNOWN = 20
-"""Number of labels that the statistics of the errors need.  With fewer labels, the interval covers every label that is
-accepted."""
+"""The error statistics are used after this many labels.  Until then, the interval covers every label that is accepted."""
 ASKED = 16
 """Number of complete predictions that can wait for their labels.  If only one prediction could wait at a time, late
 labels would give the interval too few errors."""
@@ -50,7 +51,7 @@ class Interval(Struct):
     """Statistics of the errors of complete predictions."""
 
     error_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the squared errors
-    # s: the half width is e^s times the half width for normal errors
+    # s: the half width is e^s times the half width for normally distributed errors
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
     errors_known: between(Index, 0, "gain_horizon")  # number of errors in these statistics, at most their horizon
     # for late labels: the complete predictions that wait for their labels
@@ -63,7 +64,7 @@ class Interval(Struct):
 class IntervalWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
-    # the complete prediction from before the sample was learned, or from when its label was announced
+    # the complete prediction that was made before the sample was learned, or when its label was announced
     answered: Real[OUTPUTS]
     asked_slot: between(Index, -1, ASKED - 1)  # place of the stored prediction for the label; -1: none
 
@@ -75,7 +76,7 @@ class IntervalConfig(Config):
     # whether the rule learns from a prediction other than the returned one; if so, both predictions are computed
     hears_other: bool
     coverage: Real  # fraction of the labels that the interval should cover
-    normal_width: Real  # half width of the interval for normal errors of variance 1
+    normal_width: Real  # half width of the interval for normally distributed errors of variance 1
     pace: Real  # step size for s, once the mean of the squared errors has reached its horizon
 
     tunable = frozenset("coverage normal_width pace".split())

@@ -204,9 +204,9 @@ class KernelRule:
     says: the formula of k(a, b).  value: the dialect kernel that computes k(a, b).  hidden: whether the function is a
     hidden unit of a network or a random feature; the value of such a function also depends on an offset that belongs to
     the vector a.  keys: the keys of [kernel] that the function uses; "normalise" means that its values can be divided
-    by sqrt(k(a, a) k(b, b)).  step, most: the largest intermediate result and the largest |k(a, b)|, given the largest
-    distances and products.  unit: whether k(x, x) is 1 for every x.  definite: whether the function is positive
-    definite.
+    by sqrt(k(a, a) k(b, b)).  step, most: functions of the largest distances and products, which
+    return the largest intermediate result and the largest |k(a, b)|.  unit: whether k(x, x) is 1 for every x.
+    definite: whether the function is positive definite.
     fades: whether the function uses the parameter ``rate`` instead of ``gamma``.  length: for a function of gamma
     |a - b|, the gamma for which the length scale is 1.
     """

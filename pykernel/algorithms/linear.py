@@ -98,7 +98,7 @@ class LinearConfig(Config):
     root_limit: Real  # upper limit of |L_ij|, where L is the square root of P
     amplitude: Real  # sqrt(2 / number of random features)
     frequencies: Real[FEATURES - 1, DIM]  # frequencies of each random feature, in turns per unit of each input
-    phases: Real[FEATURES - 1]  # phase of each random feature, in turns: its angle where all inputs are zero
+    phases: Real[FEATURES - 1]  # phase of each random feature, in turns: its angle when all inputs are zero
     weight_limit: Real  # largest |w_k| that is stored
 
     tunable = frozenset("eta forgets forgetting origin_limit start trace_limit root_limit weight_limit".split())
@@ -266,7 +266,7 @@ def learn_by_gradient(m: LinearModel) -> Index:
 
 @kernel
 def bring_back(m: LinearModel) -> None:
-    """Reduce the largest diagonal element of P to its start value, as if the weight of this element had been measured.
+    """Reduce the largest diagonal element of P to its start value, as if the corresponding weight had been measured.
     O(F^2).
 
     The noise of that measurement is such that p = P_kk becomes start^2.

@@ -2,7 +2,7 @@
 
 An input that is NaN is missing.  A missing input is replaced by its running mean, its given center, or its latest
 value.  Before an input has had its first value, its running mean is 0, and the mean or the center is used instead of
-the latest value.  The inner model only sees complete samples.  The statistics of an input ignore its missing values
+the latest value.  The inner model sees only complete samples.  The statistics of an input ignore its missing values
 (``pykernel.algorithms.stages``).
 """
 

@@ -383,7 +383,7 @@ def narrow_factor(
 
 @kernel
 def rows_within(l: Real[...], n: Index, most: Real) -> Bool:
-    """Whether every row of L has a squared length of at most ``most``.  Rotations keep the lengths of rows, so no
+    """Whether every row of L has a squared length of at most ``most``.  Rotations preserve the lengths of rows, so no
     rotation takes an element out of its range.  O(n^2 / 2)."""
     row = 0
     for i in range(n):
@@ -480,7 +480,7 @@ def whiten(r: Real[...], z: Real[...], first: Index, n: Index, most: Real) -> No
 def blend(r: Real[...], z: Real[...], norms: Real[...], keep: Real, floor: Real, n: Index) -> None:
     """Replace R'R by keep^2 R'R + z z' by Givens rotations; z is overwritten.  O(n^2).
 
-    A diagonal element stays at least ``floor`` times the length of its column, so that R has an inverse.
+    Each diagonal element stays at least ``floor`` times the length of its column, so that R has an inverse.
     norms: working memory for the squared lengths of the columns above the diagonal.
     """
     for j in range(n):

@@ -7,9 +7,9 @@ predictions of the model's parts, and the label of the same sample is later comp
 prediction waits at a time; meanwhile, the labels of other samples are not compared with any prediction.
 
 An expected label is recognised by its sample's mark, and by the number of calls since the prediction, which must be at
-least half of the last delay.  Without the second condition, if inputs repeat, such as the hour of the day, the label of
-another sample could be mistaken for the expected label.  The first expected label only measures the delay.  If a label
-does not come, its prediction is dropped.  Some time after the firmware has stopped calling ``expect``, each label is
+least half of the last delay.  Without the second condition, if inputs such as the hour of the day repeat, the label of
+another sample could be mistaken for the expected label.  The first expected label is used only to measure the delay.
+If a label does not come, its prediction is dropped.  Some time after the firmware has stopped calling ``expect``, each label is
 again compared with the prediction at the time of learning.
 """
 

@@ -5,12 +5,12 @@ learned by gradient descent on -log p_y.  The error measure of model and expert 
 to which 1 is added if the predicted class is wrong.  The Brier score alone would favour a cautious expert for too long,
 and wrong classes alone are too rare for a comparison.
 
-The returned probabilities are calibrated by the labels seen so far.  Each of k classes has the probability
+The returned probabilities are calibrated with the labels seen so far.  Each of k classes has the probability
 
     q = (1 - e) p^s / sum p^s + e / k,
 
-as if a fraction e of the labels were drawn at random.  A label of class y is one of these random labels with the probability
-r = (e / k) / q_y.  So e is moved towards r, and s is moved down the gradient of -log p_y with the weight 1 - r
+as if a fraction e of the labels were drawn at random.  A label of class y is one of these random labels with probability
+r = (e / k) / q_y.  So e is moved towards r, and s is moved down the gradient of -log p_y with weight 1 - r
 (expectation-maximisation, one sample at a time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e
 changes which class is the most likely.
 
@@ -47,7 +47,7 @@ TOLD_RATE = Constant(0.01)
 RANDOM_FIRST = Constant(0.01)
 RANDOM_RATE = Constant(0.02)
 PROBABILITY_LEAST = Constant(2.0**-24)
-"""Smaller probabilities are raised to this, which limits their logarithms.  Returned probabilities are never that small."""
+"""Smaller probabilities are replaced by this, which limits their logarithms.  Returned probabilities are never that small."""
 SHARE_RATE = Constant(2.0**-11)
 """Learning rate of the fraction of labels in each class, once the number of labels has reached the horizon of the mean
 errors."""
@@ -91,7 +91,7 @@ def harden(p: Real[OUTPUTS]) -> None:
     for o in range(len(p)):
         own = clipped(p[o], PROBABILITY_LEAST, real(1))
         if len(p) == 1:
-            # the probability of the likelier class is the numerator
+            # the probability of the more likely class is the numerator
             other = clipped(real(1) - p[o], PROBABILITY_LEAST, real(1))
             if own > other:
                 p[o] = real(0.5) * LN_2 * log2_one_plus((own - other) / other)

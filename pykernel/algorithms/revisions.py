@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Revision:
-    """bits: raise this number when the same samples lead to other predictions, statuses or numbers in memory.
-    meaning: raise this number, too, when an older state would be misread.  Devices refuse states with another value of
-    ``meaning``."""
+    """bits: raise this number when the same samples lead to different predictions, statuses or numbers in memory.
+    meaning: raise this number, too, when an older state would be misread.  Devices refuse states with a different
+    value of ``meaning``."""
 
     bits: int = 1
     meaning: int = 1
@@ -22,12 +22,12 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # learning can be frozen, and the state says whether it is frozen
     # matrix rows are processed in pairs
-    # the threshold of novelty follows a given rate of rows in alarm, and is not distorted by a surprise during the warm-up
+    # the novelty threshold follows a given rate of rows in alarm, and is not distorted by a surprise during the warm-up
     # a triangle is kept instead of P
-    # for the threshold of novelty, a whole alarm is one event
+    # for the novelty threshold, a whole alarm counts as one event
     # rotations need three products
     "okfeb": Revision(bits=6, meaning=2),
-    # the same changes as for okfeb; the level of novelty is the largest surprise
+    # the same changes as for okfeb; the novelty level is the largest surprise
     # a sensor's blame is the part of an alarm that the sensor explains; alarms can be acknowledged and rejected
     # a kind of fault is named only if the evidence is sufficient
     # standard deviations may be below 2^-40
@@ -51,7 +51,7 @@ RAISED: dict[str, Revision] = {
     "stages int16": Revision(bits=4, meaning=2),
     "nystrom-rls": Revision(bits=2),  # learning can be frozen
     # matrix rows are processed in pairs, and the first of an odd number of rows alone
-    # the unit and the mean square of the labels are in smaller units
+    # the labels' unit and mean square are stored with a finer resolution
     # initial frequencies are not always drawn at random
     "spectrum-ekf": Revision(bits=5, meaning=2),
     "spectrum-nlms": Revision(bits=2, meaning=2),  # the unit and the mean square changed as for spectrum-ekf

@@ -48,8 +48,8 @@ class Rule:
     """A rule, or a family of rules that share their memory.
 
     model: the class with all parts of the rule and of the frame.  memory: the structs that the rule keeps between
-    calls.  work: the structs that every call recomputes.  statuses: the rule's own statuses.  hooks: placeholder of
-    ``hooks.py`` -> the rule's kernel.  costs: the costs of ``answer`` and ``learn``, for the documentation of the C
+    calls.  work: the structs that every call recomputes.  statuses: the rule's own statuses.  hooks: mapping from
+    placeholders of ``hooks.py`` to the rule's kernels.  costs: the costs of ``answer`` and ``learn``, for the documentation of the C
     code.  questions, actions: the rule's own entries.  calibrated: a function of a configuration that returns whether
     the rule itself computes class probabilities (``chances``).  labels: the kinds of label that the rule learns.
     restarts: whether there is a function that makes the model forget everything.  The other attributes are those of
@@ -73,7 +73,7 @@ class Rule:
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     stand_ins: Mapping[Any, Any] = field(default_factory=dict)
-    """Replacements of parts of the floating-point frame; a value ``Framed`` stands for the rule's own model."""
+    """Replacements for parts of the floating-point frame; a value ``Framed`` stands for the rule's own model."""
 
 
 FRAME = (
@@ -88,8 +88,8 @@ LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 
 
 def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
-    """Return what replaces parts of the frame's kernels: the model, the kernels of which the model has its own version,
-    and the costs in the documentation of the C code.
+    """Return a dict of replacements for parts of the frame: its model, the kernels that the model defines itself, and
+    the costs in the documentation of the C code.
 
     A model without a rule must replace ``respond``, which predicts for an unscaled input.  A model that only collects
     samples must also replace ``take`` or ``take_class``.

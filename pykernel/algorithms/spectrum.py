@@ -12,14 +12,14 @@ with h = df / d(a, b, w), g = P h, and s = R + sum over blocks of h'g,
 
     (a, b, w) <- (mu a, mu b, w) + g e / s,    P <- lambda (P - g g' / s) + (1 - lambda) P0.
 
-P - g g' / s is between 0 and P, so that P stays between (1 - lambda) P0 and P0.  In directions that inputs do not
+P - g g' / s is between 0 and P, so P stays between (1 - lambda) P0 and P0.  In directions that inputs do not
 excite, P returns to its prior and neither grows nor vanishes.  A block whose P is outside this range is reset.
 Rounding cannot take P out of the range, but damaged memory can.
 
 NLMS: steps along the gradient, normalised by its squared length, without any matrix.
 
-Several outputs share the frequencies.  Each output has its own weights and its own unit u, the root of the running mean of its
-squared labels.  When frequencies are updated, each output's error has the weight 1 / outputs.
+Several outputs share the frequencies.  Each output has its own weights and its own unit u, the square root of the running mean
+of its squared labels.  When frequencies are updated, each output's error has weight 1 / outputs.
 """
 
 from enum import IntEnum
@@ -76,7 +76,7 @@ class SpectrumStatus(IntEnum):
 
 
 class Update(IntEnum):
-    """The update of weights and frequencies."""
+    """How weights and frequencies are updated."""
 
     EKF = 0  # decoupled extended Kalman filter
     NLMS = 1  # normalised gradient
@@ -100,7 +100,7 @@ class Spectrum(Struct):
     # P of each block of sinusoids, row by row up to the diagonal; a sinusoid has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in units of 2^-40 of the label's limit
-    # running mean of squared labels, which are in units of 2^-40 of the label's limit
+    # running mean of the squares of labels in units of 2^-40 of the label's limit
     power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")
     counted: between(Index, 0, "power_horizon")  # number of labels in the running mean, at most its horizon
 
@@ -280,7 +280,7 @@ def retune(m: WavesModel, i: Index, j: Index, change: Real) -> None:
 
 @kernel
 def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
-    """Compute g = P h of a block, and return h'g.  O(B^2)."""
+    """Compute g = P h for a block, and return h'g.  O(B^2)."""
     at = 0
     for k in range(m.group):
         bend = slope(m, o, block * m.group + k, block, at)
@@ -403,7 +403,7 @@ def blank(m: SpectrumModel) -> Bool:
 def keeps(m: SpectrumModel) -> Bool:
     """Whether learning could have led to this state.  [update EKF] O(N D).  [not update EKF] O(N)."""
     for o in range(len(m.unit)):
-        # a unit is zero, or the root of a power above POWER_LEAST
+        # a unit is zero, or the square root of a mean square above POWER_LEAST
         unit = m.unit[o]
         if unit != real(0):
             if not (unit * unit > real(0.5) * POWER_LEAST):

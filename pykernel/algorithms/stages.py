@@ -6,8 +6,8 @@ rule's own prediction.  The linear part is learned by normalised least mean squa
 far from the prediction may be a fault: its distance from the prediction is clipped to a multiple of the usual error.
 Outlying inputs are clipped, too.
 
-In a running mean of the first n samples, sample k has the weight k; beyond the horizon, the weights of older samples
-fall by the factor 1 - 2 / (horizon + 1) with each sample.  So the weight of atypical first samples falls as 1 / n^2.
+In a running mean of the first n samples, sample k has weight k; beyond the horizon, each new sample multiplies
+the weights of older samples by 1 - 2 / (horizon + 1).  So the weight of atypical first samples falls as 1 / n^2.
 
 A stage uses only the rule's status and k(x), and is updated only after the rule has accepted the sample.  For a rule
 that takes the noise of its labels into account, this noise can be estimated from residuals.  A stage that is switched
@@ -97,7 +97,7 @@ class Sample(Struct):
     x: Real[DIM]  # the input that is passed to the rule
     other: Real[
         DIM
-    ]  # the rule's input if outlying values were treated the other way: clipped instead of replaced, or the reverse
+    ]  # the rule's input with outlying values treated the other way: clipped instead of replaced, or the reverse
     absent: Index[DIM]  # 1: the input was missing and has been replaced
     y: Real[OUTPUTS]  # the target of f(x)
     label: Real[OUTPUTS]  # the label before the stages subtracted their parts
@@ -123,16 +123,16 @@ class StageConfig(Config):
     # whether labels pass through stages: true if centers, leads, gains, estimates_noise or limits is true
     follows: bool
     clamps: bool  # whether predictions are clipped to the range from low to high
-    # whether predictions are compared with labels, and are stored until the labels come if labels come late
+    # whether predictions are compared with labels; if labels come late, predictions are stored until then
     expects: bool
-    mixes: bool  # whether the prediction is a mean of the predictions of the model and of a linear expert
+    mixes: bool  # whether the prediction is a weighted mean of the model's and a linear expert's predictions
     votes: bool  # for classes: whether the class probabilities of the model and of a linear expert are averaged
     scales: bool  # whether the rule gets scaled inputs instead of the given inputs
     clip: Real  # inputs are clipped to this many standard deviations from their means
     input_warmup: Index  # number of samples that the standardiser sees before the model learns
-    input_horizon: Index  # number of latest samples that the inputs' mean and variance describe
-    center_horizon: Index  # number of latest labels that the labels' mean describes
-    gain_horizon: Index  # number of latest samples that the gain and the noise describe
+    input_horizon: Index  # how many of the latest samples the inputs' mean and variance describe
+    center_horizon: Index  # how many of the latest labels the labels' mean describes
+    gain_horizon: Index  # how many of the latest samples the gain and the noise describe
     linear_eta: Real  # learning rate of the linear part
     linear_limit: Real  # largest weight of the linear part
     remainder_limit: Real  # largest |r| that the rule has to learn
@@ -163,8 +163,8 @@ OUTLYING = Constant(5.0)
 that an outlier has little effect."""
 EVIDENCE_NEEDED = Constant(0.2)
 """If the evidence is above this, an outlying input is replaced by its held value.  The threshold is above zero,
-because a choice that was made by chance could persist: while outlying values are replaced, the rule learns nothing
-about them."""
+because a replacement that began by chance could otherwise persist: while outlying values are replaced, the rule learns
+nothing about them."""
 MARKED_MOST = Constant(2.0**60)
 """Larger inputs are clipped to this when the mark of a sample is computed."""
 GOLDEN = Constant(1.6180339887498948482)
@@ -292,8 +292,8 @@ def observe(m: Staged, x: Real[DIM]) -> None:
 
 @kernel
 def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
-    """Write to m.other the rule's input if outlying values were treated the other way: clipped instead of replaced by
-    held values, or replaced instead of clipped.  Returns whether an input is outlying.  O(D)."""
+    """Write to m.other the rule's input with outlying values treated the other way: clipped instead of replaced by held
+    values, or replaced instead of clipped.  Returns whether any input is outlying.  O(D)."""
     found = False
     for j in range(len(x)):
         m.other[j] = m.x[j]
@@ -307,7 +307,7 @@ def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
 
 @kernel
 def gather_evidence(m: Staged, x: Real[DIM], gain: Real) -> None:
-    """Update the evidence of each outlying input, and store the standardised values of the other inputs.  O(D).
+    """Update the evidence for each outlying input, and store the standardised values of the other inputs.  O(D).
 
     gain: the result of try_otherwise().
     """
@@ -444,7 +444,7 @@ def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
 
 @kernel
 def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
-    """Compute the residual r = y - m - l(x), clipped to its limit, which the rule has to learn.  O(D) for each output.
+    """Compute the residual that the rule has to learn: r = y - m - l(x), clipped to its limit.  O(D) for each output.
 
     The first label is its own mean, so its residual is 0.
     """
@@ -529,7 +529,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
 
 @kernel
 def valid_inputs(m: Staged) -> Bool:
-    """Whether the scale of each input matches its variance, and the number of its values is possible.  O(D)."""
+    """Whether the scale of each input matches its variance, and whether the number of its values is possible.  O(D)."""
     if not m.completes and m.observed[0] == 0:
         return True
     for j in range(len(m.mean)):

@@ -1,4 +1,4 @@
-"""Check the arguments for choosing a basis and for training.  A wrong argument raises UserError with one sentence."""
+"""Check the arguments for choosing a basis and for training.  A wrong argument raises UserError with a one-sentence message."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def checked_gram(given: Any, tolerance: float = 1e-6) -> np.ndarray:
     """Return the Gram matrix of samples, (l, l), in float64.
 
     tolerance: the largest allowed difference between the matrix and its transpose, as a fraction of the largest value.
-    The default allows for rounding errors of float32.
+    The default allows for rounding errors in float32.
     """
     gram = checked_table(given, "the Gram matrix", "(samples, samples), square", least=1)
     if gram.shape[0] != gram.shape[1]:
@@ -100,7 +100,7 @@ def need_choice(value: Any, name: str, choices: Collection[Any]) -> None:
 
 
 def need_memory(size: int, memory: int, what: str, instead: str) -> None:
-    """Raise UserError if ``what`` takes more bytes than ``memory`` allows."""
+    """Raise UserError if ``what``, which takes ``size`` bytes, does not fit into ``memory`` bytes."""
     if size > memory:
         raise UserError(
             f"{what} takes {size / 2**20:,.0f} MB, but only {memory / 2**20:,.0f} MB are allowed; {instead}"

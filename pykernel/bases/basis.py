@@ -1,7 +1,7 @@
 """A basis in a kernel's feature space, chosen from the data on the host, in float64.
 
 Symbols: l rows, the set S of the n chosen rows, K_SS = L L', features z(x) = L^-1 k_S(x), which are the coordinates of
-phi(x)'s projection on span{phi(s), s in S}.  Features are nested: each further vector appends a coordinate.  The
+phi(x)'s projection onto span{phi(s), s in S}.  Features are nested: each further vector appends a coordinate.  The
 residual R_ij = k_ij - z_i'z_j is the Schur complement of K_SS; delta(x) = 1 - |z|^2 / k(x, x) is the fraction of
 |phi(x)|^2 that the projection leaves out.
 
@@ -31,7 +31,7 @@ Stop = Literal["n_max", "tau", "spanned", "exhausted"]
 
 LEAST_EPSILON = 1e-14  # smallest epsilon; below it, rounding errors decide which rows are spanned
 MOST = 32_768  # maximum number of vectors; L then takes 8.6 GB
-NUMBERS = 2**22  # size of a block of kernel values: 32 MB
+NUMBERS = 2**22  # maximum number of kernel values in a block; they take 32 MB
 
 
 # ------------------------------------------------------------------------------------------------------- the basis
@@ -62,8 +62,8 @@ class Basis:
     reason : str
         The reason why "auto" chose this method, or "" if the method was given.
     bound : float or None
-        An upper bound of tr R / tr K over all rows, which holds with the requested ``confidence``.  None if no confidence
-        was requested.
+        An upper bound on tr R / tr K over all rows, which holds with the requested ``confidence``.  None if no
+        confidence was requested.
     """
 
     kernel: MercerKernel
@@ -102,9 +102,9 @@ class Basis:
         """Return the lower triangular matrix A, (n, n).  Row i contains the coefficients of the direction
         v_i = sum_j A_ij phi(s_j), scaled so that |A_i|_1 = 1.
 
-        v_i is the scaled residual of phi(s_i) after a projection on the vectors chosen before s_i, so the directions are
-        orthogonal.  The values <v_i, phi(x)>, which are A k_S(x), equal the ``features`` up to a constant factor for
-        each feature.  No value exceeds the largest |k(s, x)|.  The first i values are computed from the kernel values
+        v_i is the scaled residual of phi(s_i) after a projection onto the vectors chosen before s_i, so the directions
+        are orthogonal.  The values <v_i, phi(x)>, which are A k_S(x), equal the ``features`` up to a constant factor
+        for each feature.  No value exceeds the largest |k(s, x)|.  The first i values depend only on the kernel values
         of the first i vectors.  O(n^3).
         """
         inverse = solve_triangular(self.factor, np.eye(len(self)), lower=True, check_finite=False)
@@ -123,7 +123,7 @@ class Basis:
     def head(self, n: int) -> Basis:
         """Return the basis of the first n vectors, 1 <= n <= len(self).
 
-        ``evaluations`` remains the number for the whole selection.
+        ``evaluations`` still counts the kernel values of the whole selection.
         """
         count = checked_count(n, "n", 1, len(self))
         if count == len(self):
@@ -272,7 +272,7 @@ def block_rows(n: int, dim: int) -> int:
 
 
 class Growing:
-    """The vectors that a selector has chosen so far, with indices, L, the trace, and the count of kernel values."""
+    """The vectors that a selector has chosen so far, with their indices, L, the trace, and the number of kernel values computed."""
 
     def __init__(self, kernel: MercerKernel, dim: int, capacity: int) -> None:
         if capacity > MOST:
@@ -331,10 +331,10 @@ class Growing:
 
 
 def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
-    """Return the kernel from its description in a file (``MercerKernel.described``).  For a custom kernel, return the given
+    """Return the kernel that a file describes (``MercerKernel.described``).  For a custom kernel, return the given
     kernel.
 
-    Raises UserError if the given kernel differs from the kernel of the file, or if a custom kernel is not given.
+    Raises UserError if the given kernel differs from the kernel in the file, or if a custom kernel is not given.
     """
     if given is not None:
         if given.described() != stored:

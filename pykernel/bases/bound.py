@@ -5,7 +5,7 @@ Let t_n be tr R / tr K after n vectors.  m rows are drawn independently of each 
 has the probability k_ii / tr K.  Each delta_i = R_ii / k_ii lies in [0, 1], and the expectation of delta_i is t_n.  Let
 s_n be the mean of delta_i over the m rows.  U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) /
 (1 - p))) <= log(1 / (1 - c)).  By Hoeffding's inequality in its relative form (1963, Theorem 1), U_n is an upper bound
-of t_n with a probability of at least c.
+on t_n with a probability of at least c.
 
 If the selection stops at the first U_n <= tau, then at most tau is left out with a probability of at least c (proof in
 docs/bases.md).  The test may be repeated after each vector without any correction, because delta_i never rises and U_n
@@ -26,14 +26,14 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import ArrayRows, Rows, each_row
 
 SLACK, LEAST = 0.9, 0.5
-"""So many rows are drawn that a mean delta of SLACK times tau proves that at most tau is left out.  If memory is scarce,
-fewer rows are drawn, but so many that a mean delta of LEAST times tau is a proof."""
+"""The number of drawn rows is chosen so that a mean delta of SLACK times tau proves that at most tau is left out.  If
+memory is scarce, fewer rows are drawn, but enough for a proof from a mean delta of LEAST times tau."""
 
 
 def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
-    """Return the number of rows on which a mean delta of ``part`` times tau proves that at most tau is left out.
+    """Return the number of rows needed to prove, from a mean delta of ``part`` times tau, that at most tau is left out.
 
-    For a confidence of 95 %, about 600 / tau rows are needed.
+    For a confidence of 95 %, these are about 600 / tau rows.
     """
     return math.ceil(-math.log1p(-confidence) / relative_entropy(part * tau, tau))
 
@@ -47,7 +47,7 @@ def relative_entropy(q: float, p: float) -> float:
 
 
 def part_bound(mean: float, drawn: int, confidence: float) -> float:
-    """Return an upper bound of the part left out, which holds with this confidence.
+    """Return an upper bound on the part left out that holds with this confidence.
 
     mean: the mean of delta over ``drawn`` rows.  The bound is computed by bisection to the last bit, and rounded up.
     """
@@ -62,8 +62,9 @@ class Watch:
 
     If the method computes an exact trace, that trace is used; otherwise, the measurement is made on separately drawn
     rows.  m = ``rows_needed`` rows are drawn, or fewer if they do not fit in 1 GB.  If the data has at most m rows, all
-    rows are used, and nothing is estimated.  Each vector takes m kernel values and O(m (n + D)) time.  The memory is
-    8 m (n_max + D) bytes.  If k(x, x) is not 1 for every row, a pass over all rows is needed at the beginning.
+    rows are used, and nothing is estimated.  Each vector takes m kernel values and O(m (n + D)) time.  The rows and their
+    features take 8 m (n_max + D) bytes.  If k(x, x) is not 1 for every row, a pass over all rows is needed at the
+    beginning.
 
     Attributes
     ----------
@@ -146,7 +147,7 @@ class Watch:
 
     @property
     def bound(self) -> float:
-        """U_n, an upper bound of tr R / tr K over all rows, which holds with the probability ``confidence``."""
+        """U_n, an upper bound on tr R / tr K over all rows, which holds with the probability ``confidence``."""
         if self.exact:
             return self.trace[-1]
         return part_bound(self.trace[-1], self.needed, self.confidence)

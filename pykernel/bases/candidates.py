@@ -19,12 +19,12 @@ from pykernel.rows import Rows, as_rows, each_row
 
 TIE = 1e-9
 """Scores that differ from the largest score by less than this fraction are ties, and the first of the tied rows is
-chosen.  Therefore equal rows are ties in spite of rounding errors, and two formulas for the same score choose the same
+chosen.  Equal rows are therefore tied in spite of rounding errors, and two formulas for the same score choose the same
 rows."""
 MEMORY = 2**30
 """Default limit, in bytes, of the total size of a selector's largest arrays."""
 BLOCK = 2**20
-"""Maximum number of kernel values that are computed at once: 8 MB."""
+"""Maximum number of kernel values that are computed at once; they take 8 MB."""
 
 
 def first_of_largest(scores: np.ndarray) -> int:
@@ -101,7 +101,7 @@ class Live:
 
 
 class Drawn:
-    """Rows that were drawn: positions, x (k, D), z (k, n), k_ii, and their residuals R_ii and delta."""
+    """Drawn rows: their positions, x (k, D), z (k, n), k_ii, R_ii and delta."""
 
     def __init__(self, rows: np.ndarray, x: np.ndarray, z: np.ndarray, diagonal: np.ndarray) -> None:
         # always use the same layout, because the order of a sum depends on it
@@ -245,9 +245,9 @@ class Selector:
 
 
 class Residual:
-    """C and d of all rows.  ``projected`` is C' (capacity, l), and ``left`` is d.
+    """C and d for all rows.  ``projected`` is C' (capacity, l), and ``left`` is d.
 
-    Adding a vector takes O(l n) time.  The memory is 8 l (capacity + 4) bytes.
+    Adding a vector takes O(l n) time.  Memory: 8 l (capacity + 4) bytes.
     """
 
     def __init__(self, diagonal: np.ndarray, capacity: int, epsilon: float) -> None:
@@ -304,8 +304,8 @@ class Residual:
 def best_columns(
     between: np.ndarray, inner: np.ndarray, weights: np.ndarray, epsilon: float
 ) -> Iterator[tuple[int, float, np.ndarray, np.ndarray]]:
-    """Yield the candidates U in greedy order: the next candidate is the one that lowers the weighted trace of R on the
-    points T the most.
+    """Yield the candidates U in greedy order: the next candidate is the one that most lowers the weighted trace of R on
+    the points T.
 
     between: K_TU, (t, u).  inner: K_UU, (u, u).  weights: weights of the points, (t,).  Yields the candidate's position
     r, R_rr, and the new columns of C for U and for T, until all candidates are spanned.  ``between`` and ``inner`` are

@@ -27,7 +27,7 @@ METRICS = dict.fromkeys(MATERN, "euclidean") | {
     "rational-quadratic": "sqeuclidean",
     "laplacian": "cityblock",
 }
-"""For each kernel that is a function of a distance, SciPy's name of the distance."""
+"""Kernel that is a function of a distance -> SciPy's name for this distance."""
 DEGREES = range(1, 10)
 NORM_LEAST = 2.0**-500
 """If k(a, a) is at most this number, the norm of a is treated as zero, as on the device in float64."""
@@ -42,14 +42,14 @@ class MercerKernel:
     "matern52" (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha,
     "fourier" cos(2 pi a'b), an activation of a'b ("relu", "tanh", "logistic", "identity"), or "custom".  Parameters
     that the kernel does not have are ignored.  Distances are computed as sums over differences, not as differences of
-    products, so that K_ij is exactly 1 for equal rows, and close rows lose no digits.
+    products, so that K_ij is exactly 1 for equal rows, and no digits are lost for close rows.
 
     custom: a dialect kernel with the parameters (q: KernelConfig, a: Real[DIM], b: Real[DIM]), which may use q.gamma,
     q.coef0 and q.degree.
     normalise: whether k(a, b) is divided by sqrt(k(a, a) k(b, b)); the result is zero if k(a, a) or k(b, b) is zero.
     Only for polynomial, linear and custom kernels.
-    max_value: an upper bound of k(x, x) for a custom kernel.  Larger values raise UserError on the host, and are clipped
-    on the device.
+    max_value: an upper bound on k(x, x) for a custom kernel.  Larger values raise UserError on the host, and are
+    clipped on the device.
 
     Raises UserError if these parameters do not fit together.
     """
@@ -153,7 +153,7 @@ class MercerKernel:
             return self._of_products(np.einsum("ij,ij->i", a, a))
 
     def _of_products(self, values: np.ndarray) -> np.ndarray:
-        """Return the kernel values for inner products."""
+        """Return the kernel values for these inner products."""
         # check for overflow before tanh hides it; whether an overflowing sum is NaN or infinite depends on the order of
         # its terms
         finite = np.isfinite(values).all()
@@ -198,7 +198,7 @@ class MercerKernel:
     def section(self) -> dict[str, Any]:
         """Return the section ``[kernel]`` of a spec.
 
-        For a custom kernel, the section names the kernel's file, which must be in the folder of the spec.
+        For a custom kernel, the section names the kernel's file, which must be in the spec's folder.
         """
         found: dict[str, Any] = {"function": self.function}
         for key in ("gamma", "alpha", "coef0", "degree"):

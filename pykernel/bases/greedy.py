@@ -1,6 +1,6 @@
 """Greedy selection of a basis by the mean reconstruction error: FVS and EFVS (paper 000).
 
-delta_i(S) = R_ii / k_ii is the relative squared error of phi(x_i) in the span of the basis; the fitness is
+delta_i(S) = R_ii / k_ii is the relative squared error of projecting phi(x_i) onto the span of the basis; the fitness is
 J(S) = 1 - mean_i delta_i (eq. 1).  Adding row r raises J by mean_i(R_ir^2 / k_ii) / R_rr.  If k(x, x) is 1, this
 criterion is rule 4.2 of paper 002; otherwise it is rule 4.2 for the kernel k(a, b) / sqrt(k(a, a) k(b, b)).
 
@@ -42,21 +42,21 @@ class Efvs(Selector):
 
     lazy: whether only kernel values of drawn rows are computed.  If true, a vector takes n (rho + v) + rho v kernel values and
     O(n^2 (rho + v) + n rho v) time, and memory does not grow with l.  If false, C and delta of all rows are kept in 8 l n bytes,
-    a vector takes l + rho v kernel values and O(n (l + rho v)) time, and the error is exact.  If None, the form that needs fewer
-    kernel values and fits into ``memory`` is used.
+    a vector takes l + rho v kernel values and O(n (l + rho v)) time, and the error is exact.  If None, the lazy form is
+    used if it needs fewer kernel values, or if the arrays of the other form do not fit into ``memory``.
     disjoint: whether points are drawn first, and no point becomes a candidate (if enough rows are live).  If
     true, a candidate's own error is added once to the estimate for all other rows.  If the candidate were also a point,
     its error would be counted too often.
 
-    In the lazy form, the error 1 - J is estimated as (live rows / l) times the mean delta of new points, which are drawn after
-    a vector was chosen and before the next vector is chosen.  The estimate is unbiased, except for the errors of dead rows, which are
-    below epsilon.  In this form, ``Basis.trace`` is an estimate, too.  The selection stops at the first estimate that
-    is at most tau.  A small sample of points may contain no badly represented row, so for a small tau take more points,
-    or use ``select_basis(..., confidence=)``.  The paper's estimate (mean over the points of the best candidate's
-    score) has two errors: it is too low because the candidate was chosen on the same points, and too high because it
-    leaves out the dead rows.
+    In the lazy form, the error 1 - J is estimated as (live rows / l) times the mean delta of new points, which are
+    drawn between the choice of one vector and the next.  The estimate is unbiased, except for the errors of dead rows,
+    which are below epsilon.  In this form, ``Basis.trace`` is an estimate, too.  The selection stops at the first
+    estimate that is at most tau.  A small sample of points may contain no badly represented row, so for a small tau use
+    more points, or ``select_basis(..., confidence=)``.  The paper's estimate (mean over the points of the best
+    candidate's score) has two errors: it is too low because the candidate was chosen on the same points, and too high
+    because it leaves out the dead rows.
 
-    Raises UserError if lazy=False and C of all rows takes more than ``memory`` bytes.
+    Raises UserError if ``lazy`` is False and C of all rows takes more than ``memory`` bytes.
     """
 
     method = "efvs"
@@ -185,7 +185,7 @@ class Efvs(Selector):
     # -------------------------------------------------------------------------------------------- both forms
 
     def _gains(self, tried: Drawn, points: Drawn) -> np.ndarray:
-        """Return each candidate's increase of J on the points, times the number of points."""
+        """Return each candidate's increase in J on the points, times the number of points."""
         gains, weights = np.empty(len(tried)), share(np.ones(len(points)), points.diagonal)
         size = max(1, BLOCK // len(points))
         for some in (slice(start, start + size) for start in range(0, len(tried), size)):
@@ -206,7 +206,7 @@ class Efvs(Selector):
         return j
 
     def _between(self, points: Drawn, tried: Drawn, some: slice) -> np.ndarray:
-        """Return kernel values of the points and some candidates."""
+        """Return the kernel values between the points and some candidates."""
         if self.parts.whole:
             return self.parts.gram[np.ix_(points.rows, tried.rows[some])]
         return self.grown.values(points.x, tried.x[some])
@@ -215,11 +215,11 @@ class Efvs(Selector):
 class Fvs(Efvs):
     """Feature vector selection by its definition: each vector is the best of all rows, judged on all rows.
 
-    For each vector, computing the increase of J for all rows takes O(l^2 n).  The l^2 values of K are computed once, and K
-    and C are kept.  ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
+    For each vector, computing the increase in J for all rows takes O(l^2 n).  The l^2 values of K are computed once,
+    and K and C are kept.  ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
 
-    A row is skipped if K_SS with this row would not be invertible, which is the case for delta < epsilon.  tau is
-    compared with 1 - J.  Paper 000, eq. 1.
+    A row is skipped if its delta < epsilon, because K_SS with this row would not be invertible.
+    tau is compared with 1 - J.  Paper 000, eq. 1.
     Raises UserError if K and C take more than ``memory`` bytes.
     """
 

@@ -24,11 +24,11 @@ MOST_PROPOSED = 2**16  # maximum number of rows proposed at once; more rows woul
 
 
 class _Sweep(Selector):
-    """Selectors that choose pivots in rounds.  After each round, a pass over all rows updates the diagonal of R.
+    """Base of the selectors that choose pivots in rounds.  After each round, a pass over all rows updates the diagonal of R.
 
-    The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept, and each vector costs
-    O(l (D + n)) and l kernel values.  Otherwise each pass computes C again in blocks, and each round costs O(l n (D +
-    n)) and l n kernel values; memory is then O(l) and a few blocks of 32 MB.
+    The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept, and each vector takes
+    O(l (D + n)) time and l kernel values.  Otherwise each pass computes C again in blocks, and each round takes
+    O(l n (D + n)) time and l n kernel values; memory is then O(l), plus a few blocks of 32 MB.
     """
 
     def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, *, memory: int = MEMORY, **common: Any) -> None:
@@ -90,7 +90,7 @@ class _Sweep(Selector):
                     return
 
     def _sweep(self, before: int) -> None:
-        """For all vectors after the first ``before``, update R's diagonal, and append the trace after each vector."""
+        """Update R's diagonal for all vectors after the first ``before``, and append the trace after each vector."""
         chosen, n = self.grown, self.grown.n
         traces = np.zeros(n - before)
         for start, fresh in self._fresh_columns(before, n):
@@ -103,7 +103,7 @@ class _Sweep(Selector):
         chosen.trace[before + 1 : n + 1] = traces / self.total
 
     def _fresh_columns(self, before: int, n: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the columns ``before`` to n of C, in blocks of rows, and write them to C if C is kept."""
+        """Yield the columns of C from ``before`` to n, in blocks of rows, and write them to C if C is kept."""
         chosen = self.grown
         factor, vectors = chosen.factor[:n, :n], chosen.vectors[:n]
         for start, block in self.rows.blocks(block_rows(n, self.rows.dim)):
@@ -131,8 +131,8 @@ class RandomlyPivotedCholesky(_Sweep):
     block : int
         Number of rows that are proposed at once.  Their probabilities are computed from R at the beginning of the round.  A row
         is accepted with probability (current R_rr) / (R_rr at the beginning), which gives the same distribution as
-        single draws.  One pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated
-        RPCholesky).  If block is 1, each pass makes one draw.  The maximum is 65,536.
+        single draws.  One pass over the rows is then enough for all accepted rows (Epperly, Tropp, Webber 2024,
+        accelerated RPCholesky).  If ``block`` is 1, each pass makes one draw.  The maximum is 65,536.
     memory : int
         Maximum size of C in bytes.  If C is larger, it is computed again in each pass.
     """
@@ -163,8 +163,8 @@ class RandomlyPivotedCholesky(_Sweep):
 class PivotedCholesky(_Sweep):
     """Choose the first row with the largest R_rr as the next pivot.
 
-    The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.  R_rr is a lower bound of the amount
-    by which row r lowers tr R.  The method chooses outliers first.
+    The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.  R_rr is a lower bound on the
+    amount by which row r lowers tr R.  The method chooses outliers first.
 
     memory : int
         Maximum size of C in bytes.  If C is larger, it is computed again in each pass.

@@ -47,10 +47,10 @@ def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory:
     """Return the method that "auto" chooses for l rows, and the reason in one sentence.
 
     The method is "exhaustive" if K and C fit into memory (8 l (l + n_max) <= memory) and n_max > l / candidates, because K
-    then has fewer values than all columns that "sgma" would compute.  Otherwise the method is "sgma" if n_max + 2 candidates
-    columns fit into memory (8 l (n_max + 2 candidates) <= memory).  Otherwise the method is "efvs", whose cost does not
-    depend on l.  With candidates=None (all rows), the method is "exhaustive" if K and C fit into memory; if they do not fit,
-    the formulas use 59 candidates.
+    then has fewer values than all columns that "sgma" would compute.  Otherwise the method is "sgma" if
+    n_max + 2 * candidates columns fit into memory (8 l (n_max + 2 * candidates) <= memory).  Otherwise the method is
+    "efvs", whose cost does not depend on l.  If ``candidates`` is None (all rows), the method is "exhaustive" if K and
+    C fit into memory; if they do not fit, the formulas use 59 candidates.
     """
     memory = checked_count(memory, "memory, in bytes,", 1)
     n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
@@ -90,14 +90,15 @@ def select_basis(
     n_max : int
         Maximum number of vectors.
     method : one of METHODS, or your own subclass of ``pykernel.bases.candidates.Selector``
-        "auto" chooses a method by the sizes of the matrices (see ``choose_method``), and accepts the option ``memory``, in bytes.
+        "auto" chooses a method according to the sizes of the matrices (see ``choose_method``), and accepts the
+        option ``memory``, in bytes.
     seed : int
         Seed of the random numbers.
     candidates, points : int or None
         For "efvs", "sgma" and "skfa". candidates: number of rows that are tried for each vector (rho, kappa).  points:
         number of rows on which a candidate is scored (v).  None: all rows.
     tau : float
-        Stop when tr R / tr K is at most this number.  With 0, the selection does not stop early.
+        Stop when tr R / tr K is at most this number.  If it is 0, the selection does not stop early.
     confidence : float, optional
         If the method only estimates tr R / tr K, stop when the true value is at most tau with this probability.  The
         test uses separately drawn rows; a confidence of 0.95 needs about 600 / tau rows (``pykernel.bases.bound``).  If
@@ -115,7 +116,7 @@ def select_basis(
     Raises
     ------
     UserError
-        If an argument is out of range, an option is given that the method does not have, or no row can be chosen.
+        If an argument is out of range, the method does not have one of the options, or no row can be chosen.
     """
     need_kernel(kernel)
     rows = as_rows(x)

@@ -1,17 +1,17 @@
 """Sparse greedy approximation of a Gram matrix (SGMA, paper 002), and greedy selection that tries all rows.
 
-There are three views of the problem, each with a different Gram matrix G.  In each view, the residual is the part of the
-items that is left after a projection on the chosen items:
+There are three views of the problem, each with a different Gram matrix G.  In each view, the residual is the part of
+the items that is left after a projection onto the chosen items:
 
 | view | items | G | the decreasing quantity |
 |---|---|---|---|
 | function (3.2) | functions k(x_i, .) | K | tr(K - K~), K~ = K_:S K_SS^-1 K_S: |
 | column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
-| Kronecker (3.3) | unit vectors | I | only the chosen columns, so all candidates are tied |
+| Kronecker (3.3) | unit vectors | I | the number of rows that are not chosen, so all candidates are tied |
 
-``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory.  This method takes one pass over the
-rows for each vector.  In every view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that the basis spans
-are not candidates.
+``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory.  This method makes one pass over
+the rows for each vector.  In every view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that
+the basis spans are not candidates.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ COLUMNS = 4096
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
 """The selection rules of each view, the default first."""
 DROP = 1e-8
-"""When f_i = |R_:i|^2 has decreased by this factor, it has lost 8 digits, and is computed again from the column R_:i."""
+"""When f_i = |R_:i|^2 has fallen below this fraction of its last exact value, it has lost 8 digits, and is computed
+again from the column R_:i.
+"""
 INFLATED = 1e-6
 """A row's score is rejected as a rounding error if it exceeds the score computed from the row's column by more than
 this fraction.
@@ -54,18 +56,18 @@ this fraction.
 class Sgma(Selector):
     """Sparse greedy matrix approximation: each vector is the best of ``candidates`` rows (kappa), judged on all rows.
 
-    rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
-    rule 4.2: the largest decrease of the trace, |R_:r|^2 / R_rr (eq. 31).
+    rule 4.1: the largest decrease in the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
+    rule 4.2: the largest decrease in the trace, |R_:r|^2 / R_rr (eq. 31).
     rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
     In the Kronecker view, rule 4.2 chooses the first drawn row, because all gains are 1, and rule 4.3 chooses the row with the
     largest column of K.
 
     A vector takes kappa l kernel values and O(kappa l n) time.  The whole K is kept if this takes fewer
-    kernel values and K fits into ``memory``.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The memory is
-    8 l (n + 2 kappa) bytes, or twice as much in the column view.
+    kernel values and K fits into ``memory``.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The arrays take
+    8 l (n + 2 kappa) bytes, or twice as many in the column view.
 
-    pool: the number of rejected candidates, the best ones, that remain candidates for the next vector.  Their columns
-    are kept, so that only kappa - pool columns are computed for the next vector.
+    pool: how many of the rejected candidates, the best ones, remain candidates for the next vector.  Their columns are
+    kept, so that only kappa - pool columns are computed for the next vector.
     tau: compared with tr R / tr K, which is exact.  With rule 4.1, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
     Raises UserError for a rule that the view does not have, or if the arrays would take more than ``memory`` bytes.
@@ -157,7 +159,7 @@ class Sgma(Selector):
         return scores / self.residual.left[tried] if self.rule == "4.2" else scores
 
     def _among(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
-        """Judge the tried rows by ``values``, their columns of K.  Return the position of the best row r, and R_:r."""
+        """Judge the tried rows from ``values``, their columns of K.  Return the position of the best row r, and R_:r."""
         columns = _orthogonal(values, self.orthonormal[: residual.n]) if self.view == "column" else values
         scores = squares = np.einsum("ij,ij->i", columns, columns)
         if self.rule == "4.1":
@@ -182,7 +184,7 @@ class SgmaInPasses(Selector):
     lowers the trace by its score, so the trace is exact without another pass.  Spanned candidates are replaced by other
     rows.  ``Sgma`` keeps C and all columns, and is faster if these fit into memory.
 
-    Raises UserError if all rows are to be candidates and there are more than COLUMNS rows.
+    Raises UserError if there are more than COLUMNS candidates.
     """
 
     method = "sgma"
@@ -243,7 +245,7 @@ class SgmaInPasses(Selector):
 
 
 def beyond_memory(rows: Rows, n_max: int, arguments: Mapping[str, Any]) -> bool:
-    """Return whether ``Sgma`` needs more memory than allowed, and ``SgmaInPasses`` supports the arguments."""
+    """Return True if ``Sgma`` needs more memory than allowed, and ``SgmaInPasses`` supports the arguments."""
     l, memory = len(rows), arguments.get("memory", 4 * MEMORY)
     kappa = min(l, arguments.get("candidates") or l)
     other = {"view", "rule", "pool"} & set(arguments)
@@ -266,10 +268,10 @@ class Exhaustive(Selector):
     If K fits into ``memory`` (8 l^2 bytes, in addition to C), its l^2 kernel values are kept.  Otherwise l^2 kernel
     values are computed for each vector (3 l^2 in the column view), 8 MB at a time.  The column view needs O(l^3) once.
 
-    Rounding errors become larger relative to f as f falls.  If f_i has dropped by a factor of 1e8, it is computed again
-    from its column, O(l n) (column view: O(l^2)).  The score of the chosen row is computed again from its column.  If
-    the first score was too large, the next best row is taken.  tau is compared with tr R / tr K, which is exact.  In the column
-    view, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
+    As f falls, its rounding errors become relatively larger.  If f_i has dropped by a factor of 1e8, it is computed
+    again from its column, O(l n) (column view: O(l^2)).  The score of the chosen row is computed again from its column.
+    If the first score was too large, the next best row is taken.  tau is compared with tr R / tr K, which is exact.  In
+    the column view, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
     Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
     """
@@ -316,7 +318,7 @@ class Exhaustive(Selector):
         self.reference = self.f.copy()
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
-        """Return f of these rows, computed from their columns in blocks."""
+        """Return f for these rows, computed from their columns in blocks."""
         n, found = self.residual.n, np.empty(len(rows))
         size = max(1, 2**22 // len(self.rows))
         for start in range(0, len(rows), size):
@@ -371,7 +373,7 @@ class Exhaustive(Selector):
         return True
 
     def _winner(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
-        """Return the best row, its column of K, and K q, or None if K q was not needed to check the row's score."""
+        """Return the best row, its column of K, and K q (None if K q was not needed to check the row's score)."""
         scores = np.divide(self.f, self.g, out=np.full(len(self.f), -np.inf), where=alive)
         while True:
             r = first_of_largest(scores)
@@ -406,7 +408,7 @@ def _normalised(column: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 
 def _row_squares(parts: Parts) -> np.ndarray:
-    """Return |K_i|^2 of all rows.  O(l^2)."""
+    """Return |K_i|^2 for all rows.  O(l^2)."""
     l = len(parts.rows)
     size = max(1, 2**22 // l)
     blocks = (parts.columns(np.arange(start, min(l, start + size))) for start in range(0, l, size))

@@ -26,8 +26,8 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.sgma import Sgma
 
 CONSTANT = 1e-10
-"""If the standard deviation of values is below this fraction of their largest magnitude, their kurtosis is not computed, because
-it would be only a rounding error."""
+"""If the standard deviation of values is below this fraction of their largest magnitude, their kurtosis is not
+computed, because it would consist only of rounding errors."""
 
 
 class Skfa(Sgma):
@@ -38,7 +38,7 @@ class Skfa(Sgma):
     The kurtosis is low for two clusters, 3 for a normal distribution, and high with outliers.  The kurtosis does not depend
     on the scale, so the l1 normalisation does not change the choice.
 
-    ``Sgma`` describes costs, memory and ``tau``; in addition, each direction takes O(kappa n^2) time.
+    For costs, memory and ``tau``, see ``Sgma``; in addition, each direction takes O(kappa n^2) time.
     """
 
     method = "skfa"

@@ -25,8 +25,8 @@ from pykernel.rows import Rows, SomeRows
 GAIN = 1e-9
 """An exchange must lower tr R by more than this fraction of the removed vector's own contribution."""
 JUDGES = 4096
-"""If ``memory`` has no room for all rows, this many rows are drawn.  The exchanges are judged on these rows, which are
-also the candidates.
+"""If the matrices of all rows do not fit into ``memory``, this many rows are drawn.  The exchanges are judged on these
+rows, which are also the candidates.
 """
 
 
@@ -34,12 +34,13 @@ def refine(
     basis: Basis, rows: Rows, rounds: int, *, seed: int = 0, epsilon: float = 1e-10, memory: int = MEMORY
 ) -> Basis:
     """Return the basis after at most ``rounds`` rounds of exchanges.  Each round tries to exchange every vector; a
-    round without an exchange is the last round.
+    round without an exchange is the last.
 
     If K of the l rows and C fit into ``memory`` (8 l (l + n) bytes), the result is exact, and tr R never rises.
-    A round takes O(n l (l + n) + n^4) time and l n kernel values; K takes l^2 more kernel values once.  If K and C do not
-    fit, the exchanges use 4,096 drawn rows instead of all rows.  Then the basis is measured before and after the exchanges
-    on 4,096 other rows, and the better basis is returned, with its trace estimated on these other rows.
+    A round takes O(n l (l + n) + n^4) time and l n kernel values; computing K takes l^2 more kernel values once.  If K
+    and C do not fit, the exchanges use 4,096 drawn rows instead of all rows.  Then the basis is measured before and
+    after the exchanges on 4,096 other rows, and the better basis is returned, with its trace estimated on these other
+    rows.
     """
     l, n = len(rows), len(basis)
     if 8 * l * (l + n) <= memory:
@@ -69,7 +70,7 @@ def _refined(basis: Basis, rows: Rows, indices: np.ndarray, rounds: int, epsilon
 
 
 class _Swaps:
-    """A basis during the exchanges: its vectors, of which none is in the span of earlier vectors, and the matrices G and C."""
+    """A basis during the exchanges: its vectors, none of which is in the span of earlier vectors, and the matrices G and C."""
 
     def __init__(self, basis: Basis, x: np.ndarray, origin: np.ndarray, epsilon: float) -> None:
         self.basis, self.kernel, self.x, self.origin, self.epsilon = basis, basis.kernel, x, origin, epsilon
@@ -149,8 +150,8 @@ class _Swaps:
         return np.asarray(self.gram @ u - c @ (u @ c))
 
     def arranged(self) -> Basis:
-        """Return the basis in greedy order, or in its current order if a vector's residual would be only rounding
-        errors.  O(l n^2).
+        """Return the basis in greedy order, or in its current order if a vector's residual would consist only of
+        rounding errors.  O(l n^2).
         """
         inner, values = self.kernel.gram(self.vectors, self.vectors), self.kernel.gram(self.x, self.vectors)
         order = [r for r, *_ in best_columns(values, inner, np.ones(len(self.x)), self.epsilon)]

@@ -1,6 +1,6 @@
 """The program ``pykernel``: it assembles the commands and handles their errors.
 
-Modules that take long to import are imported only by the commands that need them.
+Modules that are slow to import are imported only by the commands that need them.
 """
 
 from __future__ import annotations

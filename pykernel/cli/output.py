@@ -55,7 +55,7 @@ def warn(*texts: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Print on standard error which step of the work starts."""
+    """Print a sentence on standard error about the step that starts."""
     print(visible(text), file=sys.stderr)
 
 
@@ -230,5 +230,5 @@ class Printing(Watch):
             warn(sentence)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        """Show a progress bar if standard error is a terminal; otherwise, and with --json, print lines if the work takes long."""
+        """Show a progress bar if standard error is a terminal.  With --json, or without a terminal, print lines if the work takes long."""
         return told_late(total) if self.as_json else bar(total)

@@ -42,8 +42,8 @@ def _fields(part: Part) -> str:
 
 
 def _meaning(value: Any) -> str:
-    """Return, as text, the content of a global that affects compiled code: the name of a kernel, the numbers of a
-    constant, or the fields of a struct.
+    """Return, as text, the part of a global that affects compiled code: a kernel's name, a constant's numbers, or a
+    struct's fields.
     """
     if isinstance(value, Kernel):
         return f"{value.function.__module__}.{value.function.__qualname__}"

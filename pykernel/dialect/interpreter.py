@@ -111,7 +111,7 @@ class _Divisions(ast.NodeTransformer):
 
 @functools.cache
 def _divided(source: bytes, file: str) -> dict[tuple[str, int], types.CodeType]:
-    """Return (name, first line) -> code for the functions of a file, with their divisions replaced."""
+    """Return a dict that maps (name, first line) to the code of each function in a file, with its divisions replaced."""
     found = [compile(_Divisions().visit(ast.parse(source)), file, "exec", dont_inherit=True)]
     for code in found:
         found += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]

@@ -78,7 +78,7 @@ def truncate(x: Real) -> Index:  # type: ignore[valid-type]
 
 @intrinsic(_pow2)
 def pow2(k: Index) -> Real:  # type: ignore[valid-type]
-    """Two to the power k, exactly, for k within the exponents of normal numbers."""
+    """Two to the power k, exactly, for k in the exponent range of normal numbers."""
 
 
 @intrinsic(_pow2_rounded)

@@ -24,7 +24,7 @@ class Kernel:
 
     function: types.FunctionType
     placeholder: bool = False
-    dsp: str = ""  # a file of runtime_c with the same function, written with Arm's DSP instructions
+    dsp: str = ""  # a file in runtime_c that has the same function, written with Arm's DSP instructions
     intrinsic: Callable[[Precision, bool], Callable] | None = None
     names: Mapping[str, Kernel] = field(default_factory=dict)  # name of a global in the file -> kernel that replaces it
     alias: str = ""  # the kernel's name, if it differs from the function's name
@@ -86,8 +86,8 @@ class Kernel:
 
     @functools.cached_property
     def _global_names(self) -> dict[str, None]:
-        # co_names would be wrong, because a field may have the name of a kernel; dis.get_instructions is slow, and
-        # would take a third of the time of importing all kernels
+        # co_names would be wrong, because a field may have the name of a kernel; dis.get_instructions is slow: it
+        # would take a third of the time that importing all kernels takes
         found: dict[str, None] = {}
         if self.choice:
             return dict.fromkeys(self.names)
@@ -117,7 +117,7 @@ def kernel(function: Callable) -> Kernel:
 def with_dsp(file: str) -> Callable[[Callable], Kernel]:
     """Mark a function of the dialect that has a second implementation in C, for CPUs with Arm's DSP instructions.
 
-    file: a file of runtime_c.  The file has a C function with the same name and parameters, which must compute the same bits.
+    file: a file in runtime_c.  It has a C function with the same name and parameters, which must compute the same bits.
     """
     return lambda function: Kernel(function, dsp=file)  # type: ignore[arg-type]
 

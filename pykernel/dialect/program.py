@@ -53,7 +53,7 @@ EntryKind = Literal[
 class Entry:
     """A public function ``NAME_<name>``.  ``when`` says for which values of the parameters the function exists.
 
-    of: for a reading that writes the answer to a question of an inner model: the name of this question; otherwise "".
+    of: if the entry is a reading that writes the answer to an inner model's question, the name of this question; else "".
     answers: whether the entry is an action with which a firmware responds to an alarm.
     """
 
@@ -132,7 +132,7 @@ class Settings:
 
 
 def _merged(kinds: Sequence[type[IntEnum]]) -> type[IntEnum]:
-    """Return one enumeration with the members of all kinds."""
+    """Merge several enumerations into one."""
     members: dict[str, int] = {}
     for member in itertools.chain.from_iterable(kinds):
         if members.setdefault(member.name, member.value) != member.value:
@@ -178,7 +178,7 @@ class Program:
     labels: for a program without an update, the kind of label that the program predicts.
     statuses: the enumerations whose members the program's kernels return.
     alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm, which writes a
-    level, the threshold above which there is an alarm, and the number of rows since the alarm began (0 without alarm).
+    level, the threshold above which there is an alarm, and the number of rows since the alarm began (0 without an alarm).
     between: actions that a check calls, in this order, between the parts of its stream.
     budget: how a state is moved into a model with more or fewer places for vectors; None if states cannot be moved.
     stand_ins: replacements of kernels, types and words, applied to all kernels; see ``substitute``.
@@ -351,7 +351,7 @@ class Program:
         return LabelArray(self.label is Index, shape)
 
     def label_dtype(self, precision: Precision) -> np.dtype:
-        """Return NumPy's type of the labels that the C code takes."""
+        """Return the NumPy type of the labels that the C code takes."""
         return np.dtype("<i4") if self.is_int16 or self.label is Index else precision.dtype
 
     def written(self, name: str) -> Array:
@@ -380,7 +380,7 @@ class Program:
         return layout.ends[self.persistent[-1].__name__] if self.persistent else 0
 
     def hashed_bytes(self, layout: Layout) -> int:
-        """Return how many bytes NAME_hash covers: those of the model or, if nothing is learned, those of the working
+        """Return the number of bytes that NAME_hash covers: those of the model or, if nothing is learned, those of the working
         memory.
         """
         return self.state_bytes(layout) or layout.nbytes
@@ -389,8 +389,8 @@ class Program:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
     def waiting(self, kept: Container[str]) -> dict[str, str]:
-        """Return field -> name of its count, for the fields that are zero while their count is zero.  kept: the fields
-        that a model has.
+        """Return a dict that maps each field that is zero while its count is zero to the name of this count.  kept: the
+        fields that a model has.
         """
         declared = {name: after.split() for struct in self.persistent for name, after in struct.after.items()}
         found = {

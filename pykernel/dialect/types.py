@@ -19,7 +19,7 @@ INDEX_MAX = 2**31 - 1
 class Extent:
     """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``.  doc: a description of the size.
 
-    public: whether the header defines the macro of the size even if no code reads this macro; true for sizes that users
+    public: whether the header defines the macro for the size even if no code reads this macro; true for sizes that users
     choose.
     """
 
@@ -78,8 +78,8 @@ class Array:
 class Scalar:
     """A type of numbers.
 
-    stored: NumPy's name of the type in memory, or "" for the type of the bound precision.
-    wide: the type of a number after it was read from memory, if this type differs from the stored type.
+    stored: NumPy's name for the type in memory, or "" for the type of the bound precision.
+    wide: the type that a number has in expressions, if it differs from the type in memory.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Scalar:
 
     @property
     def value(self) -> Scalar:
-        """The type that a number has in expressions after it was read from memory."""
+        """The type that a number has in expressions, after it has been read from memory."""
         return self.wide or self
 
     def dtype(self, precision: Precision) -> np.dtype:
@@ -104,7 +104,7 @@ class Scalar:
 Real = Scalar("Real")
 """A floating-point number of the bound precision."""
 Index = Scalar("Index", "<i4")
-"""An int32: a count, a position, and any other integer in an expression.  Results must fit in int32."""
+"""An int32: a count, a position, or any other integer in an expression.  Results must fit in int32."""
 Bool = Scalar("Bool")
 """A truth value.  A Bool can be a local or a result, but not a field."""
 Word = Scalar("Word", "<u4")
@@ -112,8 +112,8 @@ Word = Scalar("Word", "<u4")
 Int = Scalar("Int", "<i4", Index)
 """An int32 field that is neither a count nor a position, such as a weight.  In expressions, an Int is an Index."""
 Int8 = Scalar("Int8", "|i1", Index)
-"""Int8, Int16, Uint8 and Uint16 are only types of numbers in memory.  A number is widened to an Index when it is read,
-and the generator proves that every number that is written fits into its type.
+"""Int8, Int16, Uint8 and Uint16 are types of numbers in memory only.  A number is widened to an Index when it is read,
+and the generator proves that every written number fits into its type.
 """
 Int16 = Scalar("Int16", "<i2", Index)
 Uint8 = Scalar("Uint8", "|u1", Index)
@@ -133,7 +133,7 @@ class Variable:
 
 
 Bound = Union[Extent, float, str, "Constant"]
-"""An end of a range."""
+"""One end of a range."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def between(kind: Scalar | Array, least: Bound | None, most: Bound | None, after
 
     Code that reads the field may rely on the range.  A state with a number outside the range is refused.  For integer
     fields, the generator proves that no number outside the range is ever written.
-    after: the name of a field that is a count; or several names, separated by blanks, if each program has only one of
+    after: the name of a field that is a count; or several names, separated by spaces, if each program has only one of
     these fields.  While the count is 0, all numbers of the field are 0, and any other state is refused.  If only
     ``after`` is needed, least and most are None.
     """
@@ -189,7 +189,7 @@ _extents: dict[str, Extent] = {}
 
 
 def extent(name: str, doc: str, public: bool = False) -> Extent:
-    """Make a capacity.  ``doc`` is the comment at the capacity's macro in C."""
+    """Make a capacity.  ``doc`` is the comment on the capacity's macro in C."""
     return _extents.setdefault(name, Extent(name, doc, public))
 
 
@@ -247,7 +247,7 @@ class Constant:
     """A real, or a table of reals, rounded once to the bound precision.  A constant has one value, or one
     value for each precision.
 
-    scalar: the type of a table's integers.
+    scalar: Real, or the integer type of a table.
     """
 
     def __init__(self, value: Any = None, /, scalar: Scalar = Real, **by_precision: Any) -> None:

@@ -35,8 +35,8 @@ def engines_of_a_check() -> tuple[Engine, ...]:
 
 @contextlib.contextmanager
 def engine_used(name: str | None) -> Iterator[None]:
-    """Within the block, run models with this engine, also in processes that the block starts.  With None, the engine
-    does not change.
+    """Within the block, run models with this engine, also in processes that the block starts.  If ``name`` is None, the
+    engine does not change.
 
     Raises UserError if no engine has this name.
     """

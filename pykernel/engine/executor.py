@@ -51,7 +51,7 @@ class Executor(ABC):
         states: np.ndarray,
         statuses: np.ndarray,
     ) -> None:
-        """Do the work of ``rows``, with a separate call for each kernel and row."""
+        """Implement ``rows`` with a separate call for each kernel and row."""
         ask, expect, learn, look = steps
         for i, t in enumerate(range(first, len(x))):
             status = 0 if ask is None else self._call(ask, [x[t], answers[i]])
@@ -126,8 +126,8 @@ class Executor(ABC):
         """For each row t >= ``first``, call ``ask`` and ``expect`` with row t, ``learn`` with row t - delay, and
         ``look``, which reads a state.
 
-        answers, states, statuses: one element for each row t >= ``first``.  With ``learn``, a status is the result of
-        ``learn``; for t < delay, no row is learned, and the status is 0.  Without ``learn``, a status is the result
+        answers, states, statuses: one element for each row t >= ``first``.  If ``learn`` is given, a status is the
+        result of ``learn``; for t < delay, no row is learned, and the status is 0.  Otherwise, a status is the result
         of ``ask``.
         """
         if not 0 <= first <= len(x) or delay < 0:

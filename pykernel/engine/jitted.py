@@ -1,4 +1,4 @@
-"""The reference engine of a check: kernels are printed as Python, and Numba compiles them.
+"""The reference engine for checks: kernels are printed as Python, and Numba compiles them.
 
 This engine does not use the code that prints or compiles C and LLVM IR.  The only code that the engines share is the
 folding of choices.

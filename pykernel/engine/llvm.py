@@ -3,8 +3,8 @@
 Compiling the first model with a new set of choices takes about half a second.  Choices are folded before the
 compilation, so code that the model does not use is not compiled.  Sizes and numbers are read at run time, so one
 compilation serves all models with the same choices and precision.  Both the IR and the machine code are kept on disk.
-The file of the IR is named by a digest of everything that the IR is made from.  The file of the machine code is named
-by a digest of the IR and of the compiler.
+The IR file is named after a digest of everything that the IR is made from.  The machine code file is named after a
+digest of the IR and of the compiler.
 """
 
 from __future__ import annotations
@@ -46,13 +46,15 @@ LEVELS = (
     Level(("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination"), 1, 3e-5),
     Level((), 1, math.inf),
 )
-"""Compiling at these levels takes about 0.1 s, 0.4 s and 1.7 s.  The run time of code of the first level is about 4
-times that of the third level, and the run time of the second level 1.3 times (measured for specs with krls-t, klms and
-gmm, and for a spec without a rule).  At -O2, compiling takes a quarter longer than at -O1, and the code is not faster.
+"""Compiling at these levels takes about 0.1 s, 0.4 s and 1.7 s.  Code from the first level takes about 4 times as long
+to run as code from the third level, and code from the second level 1.3 times as long (measured for specs with krls-t,
+klms and gmm, and for a spec without a rule).  At -O2, compiling takes a quarter longer than at -O1, and the code is not
+faster.
 
-QUICK code is replaced when it has run for about as long as the next compilation takes.  Code of the second level is
-replaced when OPTIMISED code would have saved as much time as its compilation takes.  So no run spends much more time on
-compiling than the faster code saves."""
+QUICK code is replaced when it has run for about as long as the next compilation takes.  Code from the second level is
+replaced when OPTIMISED code would have saved as much time as compiling it takes.  So no run spends much more time on
+compiling than the faster code saves.
+"""
 QUICK, OPTIMISED = 0, len(LEVELS) - 1
 INLINED = 50
 """LLVM's threshold for inlining, which is 225 by default.  With this lower threshold, and without unrolled loops,
@@ -69,7 +71,7 @@ chunk is twice as long as the previous one.
 class Code:
     """Machine code of some kernels: the kernels' addresses, and the layout of the table that the code reads.
 
-    If code of several levels is on disk, the highest level is used.  If there is none, QUICK code is compiled first,
+    If code from several levels is on disk, the highest level is used.  If there is none, QUICK code is compiled first,
     in a tenth of a second.  After the code has run for as long as its level's patience, it is compiled again, one
     level higher.  All levels compute the same bits.
     """
@@ -88,8 +90,9 @@ class Code:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Context manager in which the code runs.  It measures the run time, and compiles the code at the next level
-        when the level's patience is over."""
+        """Context manager for running the code.  It measures the run time, and compiles the code at the next level
+        when the current level's patience is over.
+        """
         level = self.level  # a thread that runs another model may raise the level meanwhile
         if level == OPTIMISED:
             yield
@@ -220,7 +223,7 @@ class Compiled(Executor):
         # QUICK code may still be replaced; above QUICK, the call itself takes as long as the code, so still faster code would gain little
         if self.code.level == QUICK:
             return None
-        # PYFUNCTYPE keeps the GIL: releasing the GIL would take as long as processing a sample
+        # PYFUNCTYPE keeps the GIL, because releasing the GIL would take as long as processing a sample
         return functools.partial(self._function(kernel, given, ctypes.PYFUNCTYPE), self._table, *_addresses(given))
 
     def _function(self, kernel: Kernel, given: list[np.ndarray], made: Callable[..., Any]) -> Any:
@@ -256,5 +259,5 @@ class Compiled(Executor):
 
 
 def _addresses(given: Sequence[np.ndarray]) -> list[int | None]:
-    """Return the addresses of the arrays, padded with None to two addresses: the machine code of an entry takes at least two."""
+    """Return the addresses of the arrays, padded with None to two addresses, because the machine code of an entry takes at least two."""
     return [*(array.ctypes.data for array in given), *[None] * (2 - len(given))]

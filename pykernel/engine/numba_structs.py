@@ -31,7 +31,7 @@ from pykernel.dialect import Array, Bool, Config, Index, Precision, Real, Views,
 
 class StructType(types.Type):
     """Numba's type of a struct or configuration.  ``fields``: (name, Numba type) in the order of the table.  places:
-    name -> position of the field's first word in the table.
+    dict that maps the name of each field to the position of its first word in the table.
 
     An array takes one word for its address and one for each dimension.
     """

@@ -1,4 +1,4 @@
-"""The base classes of all estimators, which check parameters, inputs and labels, and learn sample by sample."""
+"""Base classes that check the parameters, inputs and labels of all estimators, and one for estimators that learn sample by sample."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEW = 4096
 """Arrays of up to this many numbers are checked by ``_as_is``, which is faster than scikit-learn's checks.  For larger arrays,
 scikit-learn's checks take little time compared with learning."""
 LATER = {"reset": False}
-"""Options of scikit-learn's checks after ``fit``: inputs must have the same number and the same names as in ``fit``."""
+"""Options of scikit-learn's checks after ``fit``: the number of inputs and their names must be the same as in ``fit``."""
 INSIDE = ("pykernel.estimators.", "pykernel.river.", "river.", "sklearn.")
 
 
@@ -49,7 +49,7 @@ def warn(sentence: str) -> None:
 
 
 class KernelEstimator(Declared, BaseEstimator):
-    """The base class of all estimators: checks parameters and inputs, and makes the parts of a spec that estimators share."""
+    """The base class of all estimators: it checks parameters and inputs, and makes the parts of a spec that all estimators share."""
 
     def _given(self) -> dict[str, Any]:
         """Return the values of all parameters, in the order of the signature.
@@ -64,7 +64,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return values
 
     def _stated(self, *names: str) -> list[str]:
-        """Return the given names whose parameters differ from their defaults."""
+        """Return only the names whose parameters differ from their defaults."""
         known = self._parameters()
 
         def stated(name: str) -> bool:
@@ -74,7 +74,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return [name for name in names if stated(name)]
 
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the sections of a spec, except [kernel].  Their keys get the parameters' values unchanged."""
+        """Return the sections of a spec, except [kernel], with the values of the parameters unchanged."""
         content: dict[str, Any] = {}
         for name, p in self._parameters().items():
             value = values[name]
@@ -94,14 +94,14 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Within the block, begin error messages with this estimator's name."""
+        """Put this estimator's name in front of error messages that are raised within the block."""
         try:
             yield
         except UserError as error:
             raise self._where.error(str(error)) from None
 
     def _as_is(self, X: Any, options: Mapping[str, Any] = LATER) -> bool:
-        """Return whether scikit-learn's checks, which take 50 µs, would leave these inputs unchanged."""
+        """Return True if these inputs surely pass scikit-learn's checks unchanged, so that the checks, which take 50 µs, can be skipped."""
         mine = vars(self)
         return (
             options == LATER
@@ -142,14 +142,14 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
-        """The inputs' names, or None if the inputs have no names, or names that a spec cannot contain."""
+        """The names of the inputs, or None if there are none, or if a spec cannot contain them."""
         return spec_columns(getattr(self, "feature_names_in_", None))
 
     def _input_section(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """For a fitted scaler or a pipeline of scalers, return the center, the scale, and the names of the inputs that are used."""
+        """Return the center and the scale of a fitted scaler or a pipeline of scalers, and the names of the inputs that it uses."""
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
         where.need(
             isinstance(scaler, (Pipeline, *affine_types())),
@@ -159,7 +159,7 @@ class KernelEstimator(Declared, BaseEstimator):
         affine = affine_of(scaler, Place(f"{where}: scaler"))
         where.need(
             affine.matrix is None,
-            f"{affine.mixed_by}: mixes inputs, but the model has only a center and a factor for each input; put only "
+            f"{affine.mixed_by}: mixes inputs, but the model can only shift and scale each input separately; put only "
             "scalers and selections before the model",
         )
         where.need(
@@ -196,7 +196,7 @@ def column_names(y: Any) -> list[str]:
     names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
     try:
         return [visible_name(name) for name in names] if len(set(names)) == len(names) else []
-    except (TypeError, ValueError, AttributeError):  # the names are not text, or have invisible characters
+    except (TypeError, ValueError, AttributeError):  # the names are not text, or contain invisible characters
         return []
 
 
@@ -214,7 +214,7 @@ def label_section(
 
 
 def _is_row(y: Any, kinds: str, X: Any) -> bool:
-    """Return whether labels are an array of 8-byte numbers, one for each sample."""
+    """Return whether ``y`` is an array of 8-byte numbers, one for each sample."""
     return (
         type(y) is np.ndarray
         and y.shape == (len(X),)
@@ -280,7 +280,7 @@ class Streaming(KernelEstimator):
 
         Call this method about once per 1000 updates that store a vector, if the technique or rule keeps such a factor.
         For models without such a factor, the method does nothing. The method is never called automatically, because it
-        changes the state: to keep the same bytes, the device must call NAME_refresh after the same sample.
+        changes the state: the device must call NAME_refresh after the same sample, or its bytes will differ.
         """
         check_is_fitted(self)
         self.model_.refresh()
@@ -289,7 +289,8 @@ class Streaming(KernelEstimator):
     def to_spec(self, name: str, scaler: Any = None) -> Spec:
         """Return the model's spec with the given name, for a device that continues to learn.
 
-        ``pykernel.generate(model, out, name=…)`` includes the learned state, also for a whole pipeline with scalers.
+        To include the learned state, call ``pykernel.generate(model, out, name=…)``, which also accepts a whole
+        pipeline with scalers.
 
         Parameters
         ----------
@@ -308,8 +309,8 @@ class Streaming(KernelEstimator):
         Raises
         ------
         UserError
-            If a name is invalid, or a step is not a scaler. If a scaler is given, also if the rule cannot center and scale
-            its inputs, or if ``input_max_abs`` is not above |center / scale| of the scaler.
+            If a name is invalid, or a step is not a scaler. With a scaler: if the rule cannot center and scale its
+            inputs, or if ``input_max_abs`` is not above the scaler's |center / scale|.
         """
         check_is_fitted(self)
         spec = self.spec_
@@ -356,9 +357,9 @@ class Streaming(KernelEstimator):
         return self._checked(X, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return the keys of the spec's [label] that are derived from the samples, and the attributes to set.
+        """Return the entries of the spec's [label] that are derived from the samples, and the fitted attributes to set.
 
-        The keys are None for models without labels.
+        The entries are None for models without labels.
         """
         return None, {}
 
@@ -374,7 +375,7 @@ class Streaming(KernelEstimator):
         return 1
 
     _instead_of_scaler = (
-        "leave the rule out (rule=None), so that the device standardises the inputs, or take a rule with a kernel, "
+        "leave the rule out (rule=None), so that the device standardises the inputs, or use a rule with a kernel, "
         "such as krls-t"
     )
 
@@ -387,7 +388,7 @@ class Streaming(KernelEstimator):
     def _stream(self, X: Any, y: Any, *, fits: bool = False, afresh: bool, known: Any = None) -> Self:
         """Learn the samples in order.
 
-        fits: whether to make all passes of ``fit``, not a single pass.  afresh: whether to begin with a new model.
+        fits: whether to make all passes of ``fit`` instead of one.  afresh: whether to begin with a new model.
         known: all labels that may occur.
         """
         names = column_names(y)
@@ -425,8 +426,8 @@ class Streaming(KernelEstimator):
     def _counted(self, statuses: np.ndarray) -> None:
         """Count the statuses of updates.
 
-        Warns about updates that were refused or that restarted the model: after the first such update, and about every time
-        the number of such updates doubles.
+        Warns about updates that were refused or that restarted the model: after the first such update, and then roughly
+        each time their number doubles.
         """
         spec, status, counts = self.spec_, self.spec_.program.status, self.status_counts_
         met = {status(code): count for code, count in Counter(statuses.tolist()).items()}
@@ -441,7 +442,7 @@ class Streaming(KernelEstimator):
         if names & {"RESTARTED", "REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}:
             remedies.append(f"learning diverges: {self._remedy()}")
         if "REFUSED_INPUT" in names:
-            missing = ", or leave out samples without any input" if spec.completes else ""
+            missing = ", or leave out samples whose inputs are all missing" if spec.completes else ""
             remedies.append(f"raise input_max_abs from {self._limits}{missing}")
         if "REFUSED_LABEL" in names:
             remedies.append(f"raise label_max_abs from {spec.label.max_abs:g}")
@@ -475,7 +476,7 @@ class Streaming(KernelEstimator):
             return kernel_section({**values, **given.section(), "kernel": given.function}, X)
         bounded = values["input_max_abs"] is not None
         within = "max_value bounds the kernel only for inputs within max_abs"
-        self._where.need(bounded, f"input_max_abs must be given with a custom kernel: {within}")
+        self._where.need(bounded, f"input_max_abs must be given with a custom kernel, because {within}")
         return given.section()
 
 
@@ -507,8 +508,8 @@ default="gaussian"
         text="""float or "scale", default="scale"
         The kernel's gamma. For "gaussian", gamma is ``1 / (2 sigma^2)``, and may be given instead of ``sigma``. With
         "scale", gamma is computed from the width that ``sigma="scale"`` gives: ``1 / (sigma sqrt(2 n_features))`` for
-        "laplacian", ``1 / sigma``, ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52",
-        ``1 / (2 sigma^2)`` for "polynomial".""",
+        "laplacian"; ``1 / sigma``, ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and
+        "matern52"; and ``1 / (2 sigma^2)`` for "polynomial".""",
     ),
     "coef0": Parameter("kernel", kind=float | None),
     "degree": Parameter("kernel", kind=int | None),
@@ -518,7 +519,7 @@ default="gaussian"
 
 
 def width(sigma: Any, X: np.ndarray) -> float:
-    """Return the kernel's width, which is derived from the inputs if ``sigma`` is not a number."""
+    """Return ``sigma`` or, if it is not a number, a width that is derived from the inputs."""
     if sigma not in (None, "scale"):
         return cast(float, sigma)
     with np.errstate(over="ignore"):

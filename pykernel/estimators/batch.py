@@ -43,7 +43,7 @@ class _Classifier(ClassifiesByFunctions, KernelMachine):
         Raises
         ------
         UserError
-            If a parameter is invalid or has no effect for the kernel, or if there is only one class.
+            If a parameter is invalid or does not apply to the kernel, or if there is only one class.
         ValueError
             If the data are not finite numbers of the right shape.
         """
@@ -98,8 +98,8 @@ class _TrainsOnSamples(KernelMachine):
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each sample, 0 or more. Weights apply to the minimised squared error, to the leave-one-out
             errors and to the calibration. Leave-one-out leaves out a sample with its whole weight. For the same width
-            and ridge, a weight of 2 gives the same model as two equal rows, but other leave-one-out errors, because
-            only one of two equal rows is left out at a time. The absolute size of the weights matters: doubling all
+            and ridge, a weight of 2 gives the same model as two equal rows, but different leave-one-out errors, because
+            only one of the two rows is left out at a time. The absolute size of the weights matters: doubling all
             weights is equivalent to halving the ridge.
 
         Returns
@@ -109,8 +109,8 @@ class _TrainsOnSamples(KernelMachine):
         Raises
         ------
         UserError
-            If a parameter is invalid or has no effect for the kernel, if there is only one class, or if a weight is below
-            0.
+            If a parameter is invalid or does not apply to the kernel, if there is only one class, or if a weight is
+            below 0.
         ValueError
             If the data are not finite numbers of the right shape.
         """
@@ -121,9 +121,9 @@ class KernelFisherClassifier(_Classifier):
     """Kernel Fisher discriminant, by regularised least squares on coded classes.
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2``. With the targets y used
-    here, this is Fisher's discriminant: along alpha, the distance between classes is as large as possible relative to
-    their spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has
-    a function, and the class with the largest value is predicted.
+    here, this is Fisher's discriminant: along alpha, the distance between the classes is as large as possible relative
+    to their spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each
+    class has a function, and the class with the largest value is predicted.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ class KernelFisherClassifier(_Classifier):
     Notes
     -----
     With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function.
-    This includes leave-one-out, whose result is the same as that of retraining without each sample (docs/kernel-machines.md).
+    This includes leave-one-out, which gives the same result as retraining without each sample
+    (docs/kernel-machines.md).
 
     References
     ----------
@@ -173,16 +174,16 @@ class KernelFisherClassifier(_Classifier):
     }
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Return whether the model lies in the span of a basis.  This is the case if vectors are chosen, or given as a Basis.
+        """Return whether the model lies in the span of a basis.  This is the case if the vectors are chosen, or given as a Basis.
 
-        Vectors that are given otherwise work with any kernel.  If such a vector is a training sample, it is removed when
-        this sample is left out.
+        Vectors that are given in another form work with any kernel.  If such a vector is a training sample, it is
+        removed when that sample is left out.
         """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
 
 class LSSVMClassifier(_TrainsOnSamples, _Classifier):
-    """Least-squares support vector machine: a kernel expansion over all samples, with a free bias.
+    """Least-squares support vector machine: a kernel expansion over all samples, with an unpenalised bias.
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
     bias, and ``|w|`` is the norm of w in the kernel's space. alpha and bias solve ``(K + ridge I) alpha + 1 bias = y`` with
@@ -205,8 +206,8 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, whose result is the same as that of retraining without each sample. ``1 / ridge`` corresponds to the parameter C
-    of an SVM.
+    leave-one-out, which gives the same result as retraining without each sample. ``1 / ridge`` corresponds to the
+    parameter C of an SVM.
 
     References
     ----------
@@ -251,7 +252,7 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, whose result is the same as that of retraining without each sample.
+    leave-one-out, which gives the same result as retraining without each sample.
 
     References
     ----------
@@ -274,7 +275,7 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 
 
 class LSSVMRegressor(_TrainsOnSamples, _Regressor):
-    """Least-squares support vector machine for regression: kernel ridge regression with a free bias.
+    """Least-squares support vector machine for regression: kernel ridge regression with an unpenalised bias.
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
     bias, and ``|w|`` is the norm of w in the kernel's space. alpha and bias solve ``(K + ridge I) alpha + 1 bias = y`` with
@@ -295,7 +296,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, whose result is the same as that of retraining without each sample.
+    leave-one-out, which gives the same result as retraining without each sample.
 
     References
     ----------
@@ -342,8 +343,8 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, whose result is the same as that of retraining without each sample. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)``
-    is the same model.
+    leave-one-out, which gives the same result as retraining without each sample.
+    ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
 
     References
     ----------

@@ -110,8 +110,8 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with the
-            largest value is predicted, or the first such class if several values are equal.
+            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with
+            the largest value is predicted; in a tie, the first of the tied classes.
         """
         return self._flat(self._values(X))
 
@@ -133,7 +133,7 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         return self.classes_[positions.astype(np.intp)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, by Platt's sigmoids (``calibration_``).  O(n_vectors n_features) for each sample.
+        """Return the probability of each class, from Platt's sigmoids (``calibration_``).  O(n_vectors n_features) for each sample.
 
         Parameters
         ----------
@@ -143,8 +143,8 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1. The most probable class may differ from the class of ``predict``, which compares the functions'
-            values, not the probabilities.
+            Rows sum to 1. The most probable class may differ from the class that ``predict`` returns, because
+            ``predict`` compares the functions' values.
         """
         return probabilities(self._values(X), self.calibration_)
 

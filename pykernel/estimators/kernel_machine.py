@@ -36,13 +36,13 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
 """Kernel -> its parameters."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
-"""Maximum number of kernel values that are in memory at a time when predicting."""
+"""Maximum number of kernel values that a prediction keeps in memory at once."""
 MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
-"""Keys of ``[kernel]`` that a Machine has."""
+"""Keys of ``[kernel]`` that are also fields of a Machine."""
 RESOLUTION = 1e-12
 """Leave-one-out predictions are considered equal if they differ by less than this fraction of the largest target."""
 RESOLVED = 0.01
-"""A warning is given if the rounding error in float32 exceeds this fraction of the functions' standard deviation."""
+"""A warning is issued if the rounding error in float32 exceeds this fraction of the functions' standard deviation."""
 
 OPEN = Must(
     "a number above 0, a sequence of such numbers, or None",
@@ -59,7 +59,7 @@ PARAMETERS = {
         "gaussian": ``exp(-|a - b|^2 / (2 sigma^2))``. "laplacian": ``exp(-gamma |a - b|_1)``. "matern12", "matern32"
         and "matern52": ``exp(-r)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``.
         "polynomial": ``(gamma a'b + coef0)^degree``. "linear": ``a'b``. "sigmoid": ``tanh(gamma a'b + coef0)``; this
-        kernel is not positive definite, and needs a large ``ridge``, except in the KernelFisherClassifier. A
+        kernel is not positive definite, so it needs a large ``ridge``, except in the KernelFisherClassifier. A
         MercerKernel, which may be normalised or custom, is used with its own parameters: no width is chosen.""",
     ),
     "sigma": Parameter(
@@ -105,8 +105,8 @@ PARAMETERS = {
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         The expansion vectors. A number: this many training samples are chosen, separately for each width. Otherwise:
-        positions of training samples, an array of any vectors, or a Basis, whose kernel is used. None: all samples. With p
-        vectors and n samples, training takes O(n p^2), and the frozen model has p vectors. {basis}""",
+        positions of training samples, an array of arbitrary vectors, or a Basis, whose kernel is used. None: all samples.
+        With p vectors and n samples, training takes O(n p^2), and the frozen model has p vectors. {basis}""",
     ),
     "basis_params": Parameter(
         kind=dict[str, Any] | None,
@@ -118,9 +118,9 @@ PARAMETERS = {
         default="deleted",
         must=HOW,
         text="""{"deleted", "kept"} or int
-        How candidates are compared. "deleted": leave-one-out, whose result is the same as that of retraining without
-        each sample. "kept": an estimate in which a left-out sample stays an expansion vector (docs/paper-004.md). "deleted"
-        and "kept" differ only for the KernelFisherClassifier. A number: the number of stratified folds.""",
+        How candidates are compared. "deleted": leave-one-out, with the same result as retraining without each sample.
+        "kept": an estimate in which a left-out sample stays an expansion vector (docs/paper-004.md). "deleted" and "kept"
+        differ only for the KernelFisherClassifier. A number: the number of stratified folds.""",
     ),
     "by": Parameter(
         default="error",
@@ -128,8 +128,8 @@ PARAMETERS = {
         must=one_of("error", "press"),
         text="""{"error", "press"}
         The criterion to minimise. "error": the error rate; if error rates are equal, the squared error. "press": the mean
-        squared difference between predictions and targets. Candidates within 1 % of the minimum count as equal: the
-        candidate with the largest ridge is chosen and, if several have this ridge, the one with the smoothest kernel.""",
+        squared difference between predictions and targets. Candidates within 1 % of the minimum count as equal: of these,
+        the one with the largest ridge is chosen and, if several have this ridge, the one with the smoothest kernel.""",
     ),
     "jobs": Parameter(
         kind=int | None,
@@ -190,8 +190,8 @@ ATTRIBUTES = {
     "loo_press_": """float
         Mean squared difference between ``loo_predictions_`` and the functions' targets.""",
     "calibration_": """ndarray of shape (n_functions, 2)
-        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. If these values are
-        unrelated to the class, a is 0 and p is the class's share of the samples.""",
+        Coefficients (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. If
+        the predictions are unrelated to the class, a is 0 and p is the class's share of the samples.""",
     "n_features_in_": """int
         Number of inputs.""",
     "feature_names_in_": """ndarray of shape (n_features_in_,)
@@ -288,7 +288,7 @@ class KernelMachine(Expansion):
             return self._left_out(machine)
 
     def _left_out(self, machine: Any) -> np.ndarray:
-        """Return the prediction for each sample by a model trained without this sample or, with GroupFolds, without its group."""
+        """Return each sample's prediction by a model trained without this sample or, if ``cv`` is a GroupFolds, without its fold."""
         if isinstance(self.cv, selection.GroupFolds):
             return machine.leave_fold_out(
                 self.ridge_, selection.stratified_folds(machine.targets, self.cv, self._seed())
@@ -305,7 +305,7 @@ class KernelMachine(Expansion):
             self._cancellation = _cancellation(self._gram(some) if gram is None else gram, self.alpha_)
 
     def _settled(self, kernel: MercerKernel, widths: list[float] | None, ridges: list[float] | None) -> bool:
-        """If there is only one width and only one ridge, store them.  Returns whether this is the case."""
+        """Store the width and the ridge if there is only one of each.  Returns whether this is the case."""
         if widths is None or ridges is None or len(widths) * len(ridges) > 1:
             return False
         self._take(kernel, widths[0], ridges[0], None)
@@ -346,7 +346,7 @@ class KernelMachine(Expansion):
         if given.size and given.ndim == 1 and given.dtype.kind in "iu":
             for wrong in given[(given < 0) | (given >= len(X))]:
                 raise where.error(f"basis holds {wrong}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
-            where.need(len(np.unique(given)) == len(given), "basis holds a position twice; leave out the repeated one")
+            where.need(len(np.unique(given)) == len(given), "basis contains a position twice; leave out the repeated one")
             return given.astype(np.int64)
         if not (given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all()):
             raise where.error(
@@ -382,7 +382,7 @@ class KernelMachine(Expansion):
             self._alone(*SHAPE)
             where.need(
                 not isinstance(basis, Basis) or basis.kernel == kernel,
-                "kernel differs from the kernel with which basis was chosen; leave kernel out",
+                "the parameter kernel differs from the kernel with which basis was chosen; leave it out",
             )
         elif isinstance(basis, Basis):
             kernel, name = self._kernel_of_basis(basis.kernel)
@@ -412,7 +412,7 @@ class KernelMachine(Expansion):
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
 
     def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
-        """Return the kernel of a given Basis.
+        """Return the kernel of a given Basis, and the name of the width's parameter if the user gives this parameter.
 
         Kernel parameters that the user gives must equal those of the basis, except the width, which may differ.
         """
@@ -450,7 +450,7 @@ class KernelMachine(Expansion):
         return self._mercer_kernel.function == "linear" and not self._mercer_kernel.normalise
 
     def _gram(self, X: np.ndarray) -> np.ndarray:
-        """Return the kernel values of samples and expansion vectors, (n, p)."""
+        """Return the kernel values between samples and expansion vectors, (n, p)."""
         return self._mercer_kernel.gram(X, self.basis_)
 
     def _values(self, X: Any) -> np.ndarray:
@@ -518,7 +518,7 @@ class KernelMachine(Expansion):
         if precision == "float32" and lost > RESOLVED:
             warn(
                 f"{self._where}: weights nearly cancel, so that rounding errors in float32 reach about {lost:.0%} of the functions' "
-                "spread; take a larger ridge, or precision='float64'"
+                "spread; use a larger ridge, or precision='float64'"
             )
         return spec
 
@@ -541,10 +541,10 @@ class KernelMachine(Expansion):
 
 
 def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
-    """Return how much the terms of an expansion cancel.  O(n p o).
+    """Return a measure of the cancellation between the terms of an expansion.  O(n p o).
 
     For each function, the sum of the terms' magnitudes is averaged over the samples, and divided by the standard deviation
-    of the function's values.  The largest of these ratios is returned.
+    of the function's values.  The result is the largest of these ratios.
     """
     spread = (gram @ alpha).std(axis=0)
     sizes = (np.abs(gram) @ np.abs(alpha)).mean(axis=0)
@@ -560,7 +560,7 @@ def _array(given: Any) -> np.ndarray:
 
 
 def _candidates(given: Any) -> list[float] | None:
-    """Return the given number or numbers above 0 as a sorted list, or None if the value is invalid."""
+    """Return one or several numbers above 0 as a sorted list, or None if ``given`` is anything else."""
     values = _array(given)
     fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
     return np.unique(values.astype(np.float64)).tolist() if fits and values.size and (values > 0).all() else None

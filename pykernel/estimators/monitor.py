@@ -23,12 +23,12 @@ from pykernel.spec.family import Family
 
 
 class Told(NamedTuple):
-    """The device's report after each row of a stream: arrays whose first axis is the rows.
+    """The device's report after each row of a stream, as arrays with one entry for each row.
 
     level, threshold: smoothed novelty, and its limit, (n_samples,).  alarm: whether the row was in alarm, (n_samples,)
     of bool.  since: rows since the alarm began, 0 without an alarm, (n_samples,) of int.  blame: each sensor's share in
-    the present or the latest alarm, (n_samples, n_features).  kind: the alarm's kind as a word, empty without an alarm,
-    (n_samples,) of str.
+    the present alarm or, without one, in the latest alarm, (n_samples, n_features).  kind: the alarm's kind as a word,
+    empty without an alarm, (n_samples,) of str.
     """
 
     level: np.ndarray
@@ -60,22 +60,23 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     since_ : int
         Number of rows since the present alarm began; 0 without an alarm.
     blame_ : ndarray of shape (n_features,)
-        Each sensor's share in the present alarm, or in the latest alarm if there is none now.
+        Each sensor's share in the present alarm or, without one, in the latest alarm.
     kind_ : str
-        The kind of alarm: jump, drift, stuck or noise of a sensor, a new regime, or unknown. Empty if there is no alarm.
+        The kind of alarm: "jump", "drift", "stuck" or "noise" for a change of one sensor, "regime" for a new
+        combination of values, or "unknown". Empty if there is no alarm.
     regimes_ : ndarray of shape (components,)
         Fraction of the latest rows in each regime; -1 for a rejected regime, 0 for a regime that is not used yet.
     offset_ : float
-        The negative of the present threshold, also during the warm-up, in which the device raises no alarm. In the first
-        quarter of the warm-up, the negative of the largest possible level.
+        The negative of the present threshold, even during the warm-up, when the device raises no alarms. In the first
+        quarter of the warm-up, it is the negative of the largest possible level.
     spec_ : Spec
         The spec with all parameters, including derived parameters, from which code is generated.
     model_ : HostModel
         The learned state (``model_.memory``), and the functions that work on this state.
     status_counts_ : dict of str to int
         Number of rows with each status since the start: WARMING (no alarms yet), UNARMED (the row was learned; alarms are
-        raised, but a state that recurs still becomes normal), DONE, BORN (a new regime), STRANGE (in no known regime),
-        NOVEL, HELD and ABSENT (alarms), REFUSED_INPUT.
+        raised, but a state that recurs still becomes normal), DONE, BORN (a new regime), STRANGE (the row is in no
+        known regime), NOVEL, HELD and ABSENT (alarms), REFUSED_INPUT.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -83,7 +84,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
 
     Notes
     -----
-    For K ``components`` and D features, a row takes O(K D^2) time, O(D^3) during an alarm, and O(K^2 D^3) when regimes merge.
+    With K ``components`` and D features, a row takes O(K D^2) time, O(D^3) during an alarm, and O(K^2 D^3) when regimes
+    merge.
     No scaler is needed: each regime has its own scale.
 
     Examples
@@ -104,7 +106,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     """
 
     _without = ("rule",)
-    _instead_of_scaler = "leave the scaler out: each regime has a scale of its own"
+    _instead_of_scaler = "leave the scaler out, because each regime has its own scale"
 
     @classmethod
     def _families(cls) -> list[Family]:
@@ -147,7 +149,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Continue to learn: learn these samples once, in order.
 
-        Several calls with the parts of a stream give the same bytes as one call with the whole stream.
+        Calls with consecutive parts of a stream give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -162,7 +164,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._stream(X, None, afresh=not hasattr(self, "model_"))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return how far each sample's novelty is below the present threshold.
+        """Return the present threshold minus each sample's novelty.
 
         Samples are evaluated separately, without smoothing, and nothing is learned.
 
@@ -174,15 +176,15 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         values : ndarray of shape (n_samples,)
-            ``score_samples(X) - offset_``; below 0 for novel samples.
+            ``score_samples(X) - offset_``, which is below 0 for novel samples.
         """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict whether each sample is known (1) or novel (-1), by the present threshold.
 
-        Samples are evaluated separately, without smoothing. With ``smoothing`` below 1, ``monitor`` therefore raises fewer
-        alarms than this method finds novel samples.
+        Samples are evaluated separately, without smoothing. If ``smoothing`` is below 1, ``monitor`` therefore raises
+        fewer alarms than this method finds novel samples.
 
         Parameters
         ----------
@@ -192,7 +194,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            1 or -1. A sample with an input beyond ``input_max_abs``, which the device would refuse, gets -1.
+            1 or -1. The result is also -1 if the device would refuse the sample, because an input is beyond
+            ``input_max_abs``.
         """
         X = self._inputs(X)
         with np.errstate(invalid="ignore"):
@@ -230,7 +233,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return Told(states[:, 0], states[:, 1], alarm, states[:, 2].astype(int), blame, np.array(kinds, str))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return each row's negated novelty, as if this row followed the last learned row.  O(components n_features^2) for each row.
+        """Return each row's negative novelty, as if this row followed the last learned row.  O(components n_features^2) for each row.
 
         Parameters
         ----------
@@ -240,8 +243,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            The negative of the number that the device's ``NAME_novelty`` writes: about 0 for usual rows, and at least -64. If
-            the device would refuse the input, the score is NaN, and a warning is issued.
+            The negative of the number that the device's ``NAME_novelty`` writes: about 0 for normal rows, and at least
+            -64. If the device would refuse the input, the score is NaN, and a warning is issued.
         """
         X = self._inputs(X)
         return -self._finite(self.model_.novelty(X))
@@ -271,32 +274,32 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._read("regimes")[0].astype(np.float64)
 
     def acknowledge(self) -> bool:
-        """Declare the cause of the alarm normal from now on: the rows of the alarm become a regime at once.
+        """Accept the cause of the alarm as normal: the rows of the alarm become a regime at once.
 
         Returns
         -------
         changed : bool
-            False if nothing changed, because there is nothing to acknowledge.
+            False if there is nothing to acknowledge, so that nothing changed.
         """
         return self._decided("acknowledge")
 
     def reject(self) -> bool:
-        """Declare that the cause of the alarm is never normal: similar rows always raise an alarm, and are not learned.
+        """Declare that the cause of the alarm is never normal: similar rows will always raise an alarm, and never be learned.
 
         Returns
         -------
         changed : bool
-            False if nothing changed, because there is nothing to reject, or all regimes but one are already rejected.
+            False if there is nothing to reject, or all regimes but one are already rejected, so that nothing changed.
         """
         return self._decided("reject")
 
     def unlearn(self) -> bool:
-        """Remove the newest regime, which is the last regime that was learned from an alarm, acknowledged or rejected.
+        """Remove the newest regime: the last one that was learned from an alarm, acknowledged or rejected.
 
         Returns
         -------
         changed : bool
-            False if nothing changed, because no regime is newer than the warm-up, or no normal regime would be left.
+            False if no regime is newer than the warm-up, or no normal regime would be left, so that nothing changed.
         """
         return self._decided("unlearn")
 

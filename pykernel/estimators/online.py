@@ -20,25 +20,25 @@ from pykernel.spec.family import Family
 from pykernel.spec.model import declared, rate_of, rules
 
 RATE_EPOCHS = 5
-"""Number of passes of ``fit`` for rules that correct only a part of each error.  All other rules solve least squares, where a
-second pass would count every sample twice."""
+"""Number of passes that ``fit`` makes for rules that correct only a part of each error.  All other rules solve least
+squares, where a second pass would count every sample twice."""
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
 """Sections of a spec whose keys are not parameters, or are parameters with other names or descriptions."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
-"""Parameter -> the parameter before it in signatures.  Signatures keep this order, which differs from the declarations' order."""
+"""Parameter -> the parameter that it follows in signatures.  Signatures keep this order, which differs from that of the declarations."""
 OF_RULES = """{{{rules}}}
-        How a sample changes the model. None: a model for raw data, with the rule "spectrum-ekf", or "spectrum-softmax" for
-        classes, or "krls-t" if ``n_max`` or a kernel other than the default is given. Unless a width is
-        given, this model standardises the inputs. It centres labels that are numbers, learns a linear part in addition to
-        the rule, and estimates the noise. A named rule learns as in its paper. "klms": stochastic gradient. "qklms": as "klms", but a
-        sample near a stored vector only changes that vector's multiplier. "krls-t": recursive least squares that can
-        forget, and that predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": least squares on
-        the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and
-        never removed. "knlms": normalised gradient steps of all multipliers; vectors are added as with "ald-krls". Four linear
-        models with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls" of the inputs and their products,
-        "rff-rls" of random Fourier features, which approximate a kernel. Sums of a few sinusoids with learned frequencies:
-        "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised gradient steps, and, for classes only,
-        "spectrum-softmax", which estimates probabilities."""
+        How a sample changes the model. None: a model for raw data. Its rule is "spectrum-ekf" (for classes,
+        "spectrum-softmax"), or "krls-t" if ``n_max`` or a kernel other than the default is given. Unless a width is
+        given, this model standardises the inputs. It centres labels that are numbers, learns a linear part in addition
+        to the rule, and estimates the noise. A named rule learns as in its paper. "klms": stochastic gradient. "qklms":
+        as "klms", but a sample near a stored vector only changes that vector's multiplier. "krls-t": recursive least
+        squares that can forget, and that predicts its variance. "fb-krls": least squares on the stored samples.
+        "sw-krls": least squares on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added
+        until the budget is full, and never removed. "knlms": normalised gradient steps for all multipliers; vectors are
+        added as with "ald-krls". Four linear models with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls"
+        of the inputs and their products, "rff-rls" of random Fourier features, which approximate a kernel. Sums of a
+        few sinusoids with learned frequencies: "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised
+        gradient steps, and, for classes only, "spectrum-softmax", which estimates probabilities."""
 COMMON = {
     "precision": Parameter(
         "",
@@ -60,8 +60,8 @@ COMMON = {
         kind=float | None,
         text="""float
         Largest magnitude of an input; a sample with a larger input is refused. None: the spec's default, 1e12 if the
-        model standardises raw inputs by default, else 1e6. Kernels of dot products have a smaller limit, to avoid
-        overflow.""",
+        model standardises raw inputs by default, else 1e6. For polynomial and linear kernels, the limit may be smaller,
+        to avoid overflow.""",
     ),
     "label_max_abs": Parameter(
         "label",
@@ -120,12 +120,12 @@ class _BudgetedKernelModel(Streaming):
         return moved(first | KERNEL | keys | common | ANSWERS, BEHIND)
 
     def novelty(self, X: Any) -> np.ndarray:
-        """Return the novelty of each sample, which is its residual power.  O(n_max (n_max + n_features)) for each sample.
+        """Return the novelty (residual power) of each sample.  O(n_max (n_max + n_features)) for each sample.
 
         Novelty is the squared distance of ``k(x, .)`` from the span of the expansion vectors. It is near 0 close to these
-        vectors, and between 1 and ``1 + ridge`` far from all of them. With techniques that keep no matrix,
-        novelty is ``1 - k^2`` for the nearest vector. No labels are needed, so a drifting sensor or a new operating point is
-        noticed before the model learns it.
+        vectors, and between 1 and ``1 + ridge`` far from all of them. If the technique keeps no matrix, novelty is
+        ``1 - k^2`` for the nearest vector. No labels are needed, so a drifting sensor or a new operating point can be
+        detected before the model has learned it.
 
         Parameters
         ----------
@@ -144,18 +144,18 @@ class _BudgetedKernelModel(Streaming):
             If the rule stores no vectors, because it is linear or learns sinusoids.
         """
         X = self._inputs(X)
-        vague = f"rule {self.spec_.learning.rule!r} stores no vectors and measures no novelty"
-        self._where.need(self.model_.has("novelty"), f"{vague}; take a rule with vectors, such as 'klms'")
+        vague = f"rule {self.spec_.learning.rule!r} stores no vectors, so it measures no novelty"
+        self._where.need(self.model_.has("novelty"), f"{vague}; use a rule with vectors, such as 'klms'")
         return self._finite(self.model_.novelty(X))
 
     def _epochs(self) -> int:
         return self._given()["n_epochs"] or (1 if rate_of(self.spec_.learning.rule) is None else RATE_EPOCHS)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the spec gets [kernel].  It does if the rule has a kernel, or if a parameter of the kernel is given.
+        """Return True if the rule has a kernel, or if a parameter of the kernel is given: the spec then has a [kernel].
 
-        The spec refuses a kernel for a linear rule.  If there is a kernel but no rule, the spec chooses a default rule
-        that has a kernel.
+        If the rule is linear, the spec refuses this section.  If no rule is given, the spec chooses a default rule that
+        has a kernel.
         """
         return values["rule"] in declared("kernel") or bool(self._stated(*KERNEL))
 
@@ -176,11 +176,11 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is predicted,
     and ``rule`` determines how the error of the prediction is corrected. When the budget is exceeded, the least important vector
-    is removed. Several labels share the vectors, but each label has separate multipliers. There are also rules for linear
-    models of the inputs, of their products or of random features: use them as a baseline, or if they are good enough.
-    Other rules learn sums of a few sinusoids, including their frequencies. If ``rule`` is None, the model takes raw inputs
-    and raw labels, and learns sinusoids, or a kernel expansion if ``n_max`` is given. Models with a kernel rule given by
-    name have no intercept: centre labels that are far from zero.
+    is removed. Several labels share the vectors, but each label has its own multipliers. There are also rules for
+    linear models of the inputs, of their products or of random features: use them as a baseline, or if they are good
+    enough. Other rules learn sums of a few sinusoids, including their frequencies. If ``rule`` is None, the model takes
+    raw inputs and raw labels, and learns sinusoids, or a kernel expansion if ``n_max`` is given. If a kernel rule is
+    given by name, the model has no intercept, so centre labels that are far from zero.
 
     Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
     starts from a fitted estimator therefore continues with the same bytes.
@@ -211,8 +211,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     Notes
     -----
-    docs/reference/spec.md describes the parameters whose default is None or the spec's default. A parameter that has no
-    effect for the rule or the technique is refused.
+    docs/reference/spec.md describes the parameters whose default is None or the spec's default. A parameter that does
+    not apply to the rule or the technique is refused.
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
     O(n_max^2 + n_max n_features) with the other techniques and with least-squares rules, regardless of the number of
@@ -297,17 +297,17 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         Raises
         ------
         UserError
-            If a parameter is invalid, or has no effect for the rule or the technique.
+            If a parameter is invalid, or does not apply to the rule or the technique.
         ValueError
-            If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
+            If the data are not finite numbers of the right shape, or if ``sigma`` is "scale" and all samples are equal.
         """
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Continue to learn: learn these samples once, in order.
 
-        The first call fixes the number of outputs, and derives the value of ``sigma="scale"`` from its data. Apart
-        from this, several calls with the parts of a stream give the same bytes as one call with the whole stream.
+        The first call fixes the number of outputs and, if ``sigma`` is "scale", derives the width from its data. Apart
+        from this, calls with consecutive parts of a stream give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -337,8 +337,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The numbers that the device computes, in float64. The prediction for a sample with an input beyond
-            ``input_max_abs``, which the device would refuse, is NaN, and a warning is issued.
+            The numbers that the device computes, in float64. If the device would refuse a sample, because an input is
+            beyond ``input_max_abs``, the prediction is NaN, and a warning is issued.
         std : ndarray of the same shape
             With ``return_std``: standard deviations of the labels, in the labels' unit, including the noise. The scale
             of these deviations is estimated from the errors so far, and is the same for all outputs.
@@ -354,7 +354,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         X = self._inputs(X)
         self._where.need(
             not return_std or self.model_.has("variance"),
-            f"rule {self.spec_.learning.rule!r} estimates no standard deviation; for return_std give rule='krls-t'",
+            f"rule {self.spec_.learning.rule!r} estimates no standard deviation; return_std needs rule='krls-t'",
         )
         self._where.need(
             not return_interval or self.model_.has("interval"),
@@ -374,19 +374,19 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return label_section(self._columns, names, outputs or 1), {"_outputs": outputs}
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
-        """Return labels in the model's shape: (n,) for one output, also if y is a column."""
+        """Return labels in the model's shape: (n,) for one output, even if y is a column."""
         outputs = 1 if y.ndim == 1 else y.shape[1]
         if outputs != self.spec_.outputs:
             raise ValueError(f"y has {outputs} outputs, but the {self._where} learns {self.spec_.outputs}")
         return y.reshape(-1) if outputs == 1 else y
 
     def _shape(self, samples: int) -> tuple[int, ...]:
-        """Return the shape of predictions, which is the shape that the first labels had."""
+        """Return the shape of the predictions: (samples,) if the first labels were one-dimensional, else (samples, outputs)."""
         return (samples,) if self._outputs is None else (samples, self._outputs)
 
 
 def _tells(estimator: BudgetedKernelClassifier) -> bool:
-    """Return whether a fitted model has probabilities, or whether an unfitted model may get probabilities."""
+    """Return True if a fitted model has probabilities, or if an unfitted model may have them."""
     if hasattr(estimator, "model_"):
         return bool(estimator.model_.has("probability"))
     return estimator.rule == SOFTMAX or (estimator.rule is None and estimator.n_max is None)
@@ -397,10 +397,11 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
 
     For two classes, the sign of one function decides: ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max``
     kernels. With more classes, each class has a function, and the class with the largest value is predicted (one-vs-rest).
-    The functions share the vectors, but each function has separate multipliers. A function learns to be at least 1 for its
-    class and at most -1 for other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and also the rule
-    "spectrum-softmax". If ``rule`` is None, the model takes raw inputs. Each function is then the sum of a linear part and a
-    few sinusoids whose frequencies are learned; if ``n_max`` is given, a kernel expansion replaces the sinusoids.
+    The functions share the vectors, but each function has its own multipliers. A function learns to be at least 1 for
+    its class and at most -1 for other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and
+    also the rule "spectrum-softmax". If ``rule`` is None, the model takes raw inputs. Each function is then the sum of
+    a linear part and a few sinusoids whose frequencies are learned; if ``n_max`` is given, a kernel expansion replaces
+    the sinusoids.
 
     Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
     starts from a fitted estimator therefore classifies as ``predict`` does, and continues with the same bytes.
@@ -429,7 +430,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
 
     See Also
     --------
-    BudgetedKernelRegressor : The same model for numbers; its notes and references hold for classes, too.
+    BudgetedKernelRegressor : The same model for numbers; its notes and references apply to classes, too.
 
     Examples
     --------
@@ -466,17 +467,17 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Raises
         ------
         UserError
-            If a parameter is invalid or has no effect for the rule or the technique, or if there is only one class.
+            If a parameter is invalid or does not apply to the rule or the technique, or if there is only one class.
         ValueError
-            If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
+            If the data are not finite numbers of the right shape, or if ``sigma`` is "scale" and all samples are equal.
         """
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Continue to learn: learn these samples once, in order.
 
-        The first call derives the value of ``sigma="scale"`` from its data. Apart from this, several calls with the parts
-        of a stream give the same bytes as one call with the whole stream.
+        If ``sigma`` is "scale", the first call derives the width from its data. Apart from this, calls with consecutive
+        parts of a stream give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -516,7 +517,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Raises
         ------
         UserError
-            If an input is beyond ``input_max_abs``: the device would refuse to classify the sample.
+            If the device would refuse to classify a sample, because an input is beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         positions = self.model_.classify(X)
@@ -539,17 +540,18 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with the
-            largest value is predicted, or the first such class if several values are equal. The values are the numbers that
-            the device computes, in float64. For a sample with an input beyond ``input_max_abs``, which the device would
-            refuse, they are NaN, and a warning is issued.
+            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with
+            the largest value is predicted; in a tie, the first of the tied classes. The values are the numbers that the
+            device computes, in float64. If the device would refuse a sample, because an input is beyond
+            ``input_max_abs``, its values are NaN, and a warning is issued.
         """
         X = self._inputs(X)
         return self._finite(self.model_.predict(X))
 
     @available_if(_tells)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, as the device's ``NAME_probability`` writes it, in the model's ``precision``.
+        """Return the probability of each class, in the model's ``precision``, as the device's ``NAME_probability``
+        writes it.
 
         Only models with rule "spectrum-softmax" or with [mixture] have this method.
 
@@ -561,8 +563,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1, up to rounding. Without ``class_weight``, the class of ``predict`` has the largest probability. For
-            a sample with an input beyond ``input_max_abs``, the probabilities are NaN, and a warning is issued.
+            Rows sum to 1, up to rounding. Without ``class_weight``, the class that ``predict`` returns has the largest
+            probability. For a sample with an input beyond ``input_max_abs``, the probabilities are NaN, and a warning
+            is issued.
         """
         check_is_fitted(self)
         p = self.model_.probability(self._inputs(X))
@@ -576,7 +579,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         if isinstance(weights := self._given().get("class_weight"), Mapping):
             strange = [name for name in weights if name not in positions]
             self._where.need(
-                not strange, f"class_weight holds {strange[:1]}, which is none of the classes, {classes.tolist()}"
+                not strange, f"class_weight holds {strange[:1]}, which is not one of the classes, {classes.tolist()}"
             )
             section["weights"] = [float(weights.get(name, 1.0)) for name in classes.tolist()]
         return section, {"classes_": classes, "_positions": positions}

@@ -1,7 +1,7 @@
-"""Declare each parameter of the estimators and River models once, by a key of a spec or by a `Parameter`.
+"""Each parameter of the estimators and River models is declared once, as a key of a spec or as a `Parameter`.
 
-The signature, checks and docstring of a class are derived from the declarations at each access. Therefore the keys
-of a family that is declared later become parameters, too.
+The signature, checks and docstring of a class are derived from the declarations at each access, so the keys of a family
+that is declared later become parameters, too.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ left out."""
 
 
 def plain(value: Any) -> Any:
-    """Convert a NumPy scalar, which parameter grids may hold, to a Python number."""
+    """Convert a NumPy scalar, such as a value of a parameter grid, to a Python number."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -87,8 +87,8 @@ class Parameter:
 def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Parameter]:
     """Return a parameter for each key that a family declares in one of the sections, in the order of the declarations.
 
-    If a key of an earlier section has the same name, the parameter's name begins with the name of its section.  Flags have their declared
-    default; all other parameters are None by default, which means the spec's default.
+    If an earlier section has a key with the same name, the parameter is called ``section_key``.  Flags have their
+    declared default; all other parameters are None by default, which means the spec's default.
     """
     made: dict[str, Parameter] = {}
     fields = [(section, family.spec.model_fields.get(section)) for section in sections for family in families]
@@ -115,7 +115,7 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def moved(parameters: Mapping[str, Parameter], behind: Mapping[str, str]) -> dict[str, Parameter]:
-    """Return the parameters in another order.  behind: name of a parameter -> name of the parameter before it."""
+    """Return the parameters in another order.  behind: name of a parameter -> name of the parameter that it follows."""
     names = list(parameters)
     for name, before in behind.items():
         names.remove(name)
@@ -124,7 +124,7 @@ def moved(parameters: Mapping[str, Parameter], behind: Mapping[str, str]) -> dic
 
 
 class UnknownParameter(UserError, TypeError):
-    """A class has no parameter of this name."""
+    """A class has no parameter with this name."""
 
 
 class Declared:
@@ -217,8 +217,8 @@ class Initialiser:
 class Docstring(str):
     """A docstring that lists the parameters which its class has when the docstring is read.
 
-    The string itself lists the parameters at the time of the class's definition.  `help` uses this string if the class's
-    metaclass has a docstring.
+    The string itself lists the parameters that the class had when it was defined.  `help` uses this string if the
+    class's metaclass has a docstring.
     """
 
     _template: str

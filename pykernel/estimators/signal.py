@@ -57,8 +57,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     features : sequence of str, or dict of sequences, default=None
         Features of each channel in a window, such as ``["mean", "rms"]``; a dict has a separate list for each channel.
     bands : sequence of (float, float), default=None
-        Pairs of frequencies in Hz. The feature is the root mean square of each channel between the two frequencies. The
-        window must be a power of two.
+        Pairs of frequencies in Hz. The feature is the root mean square of each channel between the two frequencies.
+        ``window`` must be a power of two.
     log : bool, default=False
         For ``bands``: log2(1 + power / floor) instead of the root mean square, with floor = (max_abs / 2^20)^2.
     lags : sequence of int, default=None
@@ -133,7 +133,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         UserError
             If a parameter is invalid.
         ValueError
-            If X does not hold finite numbers.
+            If X contains anything but finite numbers.
         """
         validate_data(self, X, dtype=np.float64)
         self._spec()
@@ -160,8 +160,9 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         UserError
             If there are too few rows for a step, or a value exceeds ``max_abs``.
         ValueError
-            If X does not hold finite numbers. NaN is refused: for a missing raw sample, a device calls ``NAME_gap``, after
-            which windows and lags start again. Transform the parts before and after a gap separately.
+            If X contains anything but finite numbers. NaN is refused: for a missing raw sample, a device calls
+            ``NAME_gap``, after which windows and lags start again. Transform the parts before and after a gap
+            separately.
         """
         statuses, values = self._pushed(X)
         first = int(np.argmax(statuses == SignalStatus.READY))
@@ -189,7 +190,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         UserError
             If there are too few rows for a step, or a value exceeds ``max_abs``.
         ValueError
-            If X does not hold finite numbers, or X and y have different lengths.
+            If X contains anything but finite numbers, or X and y have different lengths.
         """
         check_consistent_length(X, y)
         statuses, values = self._pushed(X)

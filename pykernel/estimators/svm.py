@@ -36,10 +36,10 @@ COMPARED = 2000
 COMPARED_L1 = 1000
 """Replaces COMPARED for linear programming machines, because the time of HiGHS grows faster than the number of samples."""
 ROUGH_PRICE = 1.0
-"""Tolerance of the prices in the cross-validation of a linear programming machine.  Each fold's training begins with the vectors chosen
-for all samples, and adds vectors whose price is above this tolerance."""
+"""Tolerance for the prices in the cross-validation of a linear programming machine.  Each fold's training begins with
+the vectors chosen for all samples, and adds vectors whose price is above this tolerance."""
 ROUGHLY = 64
-"""Widths and C are compared with at most this many vectors."""
+"""A basis that is chosen to compare widths and C has at most this many vectors."""
 
 PARAMETERS = {
     **{name: OF_FAMILY[name] for name in ("kernel", "sigma", "gamma", "coef0", "degree")},
@@ -65,15 +65,15 @@ PARAMETERS = {
         kind=float,
         must=NOT_NEGATIVE,
         text="""float
-        Half the width of the tube, in the labels' unit: smaller errors cost nothing.""",
+        Half the width of the tube, in the labels' unit: errors up to this size cost nothing.""",
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         A number: the largest number of expansion vectors. The basis starts with 64 vectors and doubles until ``tol`` is
-        met. None: at most 1,024. With ``penalty="l1"``, the limit applies to vectors with a nonzero weight: as long
-        as there are too many, at most half of them are removed, beginning with those that contribute least, and the
-        remaining vectors get new weights. Instead of a number, the vectors may be given: positions of training samples, an
-        array of any vectors, or a Basis, whose kernel is used.""",
+        met. None: at most 1,024. With ``penalty="l1"``, the limit applies to vectors with a nonzero weight: while there
+        are too many, up to half of them are removed at a time, beginning with those that contribute least, and the
+        remaining vectors get new weights. Instead of a number, the vectors may be given: positions of training samples,
+        an array of arbitrary vectors, or a Basis, whose kernel is used.""",
     ),
     "basis_params": OF_FAMILY["basis_params"],
     "tol": Parameter(
@@ -108,7 +108,7 @@ ATTRIBUTES = {
     "C_": """float
         The weight of a sample's loss.""",
     "support_": """ndarray of shape (n_support,)
-        Positions of the support vectors, which are the samples with a nonzero weight in ``dual_coef_``.""",
+        Positions of the support vectors, which are the samples with a nonzero coefficient in ``dual_coef_``.""",
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
         Dual coefficients of the samples. The magnitude of each is at most C times that sample's ``sample_weight``. The
         functions themselves are sums over ``basis_``.""",
@@ -116,28 +116,29 @@ ATTRIBUTES = {
         For each basis, the fields of a pykernel.training.svm.Round or a pykernel.training.lp.Round: vectors, steps,
         objective, residual, excess (how far the objective may be above the optimum, as a fraction of the objective), …""",
     "reached_": """str
-        A sentence about the result with the last basis, and why the basis did not grow further.""",
+        A sentence that describes the result with the last basis, and says why the basis did not grow further.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
         The same functions in terms of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
         ``penalty="l1"``.""",
     "candidates_": """list of dict
         The compared widths and ``C``, the best first, with the keys width, C, error and press (mean squared difference
-        to the targets).""",
+        from the targets).""",
     "cv_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
         Values of the functions at each sample, from models trained on the same basis without the sample's fold (with
         ``penalty="l1"``, each fold may add vectors); NaN where a sample's weight is 0.""",
     "cv_error_": """float
-        {error} of ``cv_predictions_``; NaN if Ctrl-C interrupted the folds.""",
+        {error} of ``cv_predictions_``; NaN if Ctrl-C interrupted the cross-validation.""",
     "calibration_": """ndarray of shape (n_functions, 2)
-        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
+        Coefficients (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to
+        ``cv_predictions_``.""",
     "interrupted_": """bool
-        Whether Ctrl-C ended the training; the model then uses the last finished basis. After Ctrl-C during the folds,
-        only the error and the probabilities are missing.""",
+        Whether Ctrl-C ended the training; the model then uses the last finished basis. If Ctrl-C only ended the
+        cross-validation, the error and the probabilities are missing.""",
     "n_features_in_": OF_MACHINES["n_features_in_"],
     "feature_names_in_": OF_MACHINES["feature_names_in_"],
 }
 Duals = Callable[[float], list[svm.Dual]]
-"""A function from C to the dual problems of the samples with a weight above 0."""
+"""A function that returns, for a given C, the dual problems of the samples with a weight above 0."""
 
 
 class _SupportVectorMachine(KernelMachine):
@@ -154,7 +155,7 @@ class _SupportVectorMachine(KernelMachine):
         kernel, widths, _ = self._choices(values)
         self._where.need(
             kernel.function not in INDEFINITE,
-            f"the {kernel.function} kernel is not positive definite; take a positive definite kernel",
+            f"the {kernel.function} kernel is not positive definite; use a positive definite kernel",
         )
         given = self._basis_of(X)
         if isinstance(given, np.ndarray) and given.ndim == 1:
@@ -193,7 +194,7 @@ class _SupportVectorMachine(KernelMachine):
                 left_out = without(tell=tell)
             except KeyboardInterrupt:
                 left_out = np.full((len(X), len(taught)), np.nan)
-                self.reached_ += "; the folds were interrupted, so that the cross-validation error is not known"
+                self.reached_ += "; the cross-validation was interrupted, so its error is not known"
                 self.interrupted_ = True
             self._solved(found.model, X, some, None)
         self.dual_coef_ = np.zeros((len(counts), found.beta.shape[1]))
@@ -215,9 +216,10 @@ class _SupportVectorMachine(KernelMachine):
         options: dict[str, Any],
         tell: lp.Tell,
     ) -> tuple[float, float]:
-        """Return the width and C with the smallest error on left-out samples; ties are broken by the squared error.
+        """Return the width and the C with the smallest error on left-out samples; the squared error breaks ties.
 
-        Linear programming machines are compared with the vectors that they choose, because the best C depends on the vectors.
+        Each linear programming machine that is compared chooses its own vectors, because the best C depends on the
+        vectors.
         """
         each, sparse = _candidates(self.C) or [], self.penalty == "l1"
         self.candidates_: list[dict[str, float]] = []
@@ -261,8 +263,8 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, with y = 1
     and -1. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear programming
     machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
-    function that separates it from all other classes, and the class with the largest value is predicted. The basis grows
-    until the functions are optimal, within ``tol``, among all functions with the samples as vectors.
+    function that separates it from all other classes, and the class with the largest value is predicted. The basis
+    grows until the functions are optimal, within ``tol``, among all functions whose vectors are the samples.
 
     Parameters
     ----------
@@ -274,7 +276,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
 
     See Also
     --------
-    LSSVMClassifier : Has squared errors, and leave-one-out in closed form.
+    LSSVMClassifier : Minimises squared errors, with leave-one-out in closed form.
 
     Notes
     -----
@@ -313,7 +315,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
         y : array-like of shape (n_samples,)
             Two or more different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each sample, 0 or more, by which the loss of the sample is multiplied.
+            The factor, 0 or more, by which each sample's loss is multiplied.
 
         Returns
         -------
@@ -322,7 +324,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
         Raises
         ------
         UserError
-            If a parameter is invalid or has no effect for the kernel, or if there is only one class.
+            If a parameter is invalid or does not apply to the kernel, or if there is only one class.
         ValueError
             If the data are not finite numbers of the right shape.
 
@@ -353,8 +355,8 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))`` over ``f(x) = k(x, basis_) alpha_ + bias_``,
     one for each label. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear
-    programming machine). The basis grows until the functions are optimal, within ``tol``, among all functions with the
-    samples as vectors.
+    programming machine). The basis grows until the functions are optimal, within ``tol``, among all functions whose
+    vectors are the samples.
 
     Parameters
     ----------
@@ -366,7 +368,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
     See Also
     --------
-    LSSVMRegressor : Has squared errors, and leave-one-out in closed form.
+    LSSVMRegressor : Minimises squared errors, with leave-one-out in closed form.
 
     Notes
     -----
@@ -401,7 +403,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels, which share the kernel, C and epsilon.
         sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each sample, 0 or more, by which the loss of the sample is multiplied.
+            The factor, 0 or more, by which each sample's loss is multiplied.
 
         Returns
         -------
@@ -410,7 +412,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
         Raises
         ------
         UserError
-            If a parameter is invalid, or has no effect for the kernel.
+            If a parameter is invalid, or does not apply to the kernel.
         ValueError
             If the data are not finite numbers of the right shape.
 

@@ -210,7 +210,7 @@ class _TrainedVectors(Expansion):
         )
         m = self._count(len(X))
         self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        # each input's range and, so that only inputs of counts are treated as counts, its value farthest from an integer
+        # the extremes of each input, and its value farthest from an integer, so that only integer inputs are treated as counts
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
@@ -341,7 +341,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 
     ``f(x) = sum_i alpha_i exp(-1/2 sum_j (scale_j (x_j - vectors_ij))^2) + bias``. Other models choose samples as vectors;
     this model optimises the vectors. It is a sparse kernel machine with optimised centres, or a radial basis function
-    network with all parameters trained.
+    network whose parameters are all trained.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 
     See Also
     --------
-    LSSVMRegressor : Has samples as vectors, and leave-one-out in closed form.
+    LSSVMRegressor : Its vectors are the samples, with leave-one-out in closed form.
 
     Notes
     -----
@@ -435,7 +435,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
     """Kernel machine for classes with few vectors, which are trained together with widths and weights.
 
-    The functions have the form of ``TrainedKernelRegressor``'s functions. Training minimises the cross-entropy of the
+    The functions have the same form as in ``TrainedKernelRegressor``. Training minimises the cross-entropy of the
     functions' softmax or, for two classes, the logistic loss of one function.
 
     Parameters
@@ -448,7 +448,7 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
 
     See Also
     --------
-    KernelFisherClassifier : Has samples as vectors, and leave-one-out in closed form.
+    KernelFisherClassifier : Its vectors are samples, with leave-one-out in closed form.
 
     Notes
     -----

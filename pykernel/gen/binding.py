@@ -28,8 +28,8 @@ class CModel:
     """A model in generated C code, compiled for the host.  It has the methods of HostModel, and its own memory.
 
     patch: a function that changes the C text before it is compiled (for negative controls).
-    whole: whether to compile the snapshot functions at once.  By default, they are compiled when first called, because
-    they take nearly half of the compilation time and most comparisons do not need them.
+    whole: whether to compile the snapshot functions immediately.  By default, they are compiled when one of them is
+    first called, because they take nearly half of the compilation time and most comparisons do not need them.
     """
 
     def __init__(

@@ -90,7 +90,7 @@ def check(
     builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
 
     def make(c: Compiler, level: str) -> CModel:
-        """Compile the model.  Each compiler compiles the snapshots only once, because the stream does not use them."""
+        """Compile the model.  Each compiler compiles the snapshot functions only once, because the stream does not use them."""
         return CModel(project, c, tuple(level.split()), whole=level == levels[0])
 
     told = told_late() if progress is None else contextlib.nullcontext(progress)
@@ -166,7 +166,7 @@ class Device(Protocol):
 
 
 class Step(NamedTuple):
-    """Calls of one function: one call for each row in ``rows``, or a single call without a sample.
+    """Calls to one function: one for each row in ``rows``, or a single one without a sample.
 
     "learn" predicts each row and then learns it; "hash" reads the state's hash; "init" resets the model.  after: the end of a
     sentence, which says when the calls were made.
@@ -209,20 +209,20 @@ class Reference:
     learned.  Next, the program's questions are called on some rows of the part (on all rows if nothing is learned), and
     then its readings.  ``hash`` is the ``state_hash`` after the last row was learned, before anything else changes the model.
 
-    For a program with actions or visits there is a second pass with a new model.  The second pass uses only the last
-    rows of each part.  In each part, the actions ``between`` and the visits of some of these rows come before the
-    questions.  After the middle part, all other actions are called, and then the actions ``between`` once more.
+    For a program with actions or visits, there is a second pass with a new model, which uses only the last rows of each
+    part.  In each part, the actions ``between`` and the visits of some of these rows come before the questions.  After
+    the middle part, all other actions are called, and then the actions ``between`` once more.
 
     devices: if the stream has the rows of many devices, each device is a part, for which the model is reset.
     """
 
     PARTS = 4
-    # limit of a call's rows times the model's bytes: a call then takes a fraction of a second, so an interrupt is noticed
+    # limit on a call's rows times the model's bytes, so that each call takes a fraction of a second and interrupts are noticed
     PIECE = 2**24
-    AGAIN = 250  # number of rows at the end of each part in the second pass; for a large part, a quarter of its rows
-    ASKED = 16  # number of rows of each part on which questions are asked; they are spread over the part
-    VISITED = 64  # number of rows of each part that are visited
-    LATE, DELAY = 24, 3  # number of rows of each part whose labels come late; delay of these labels in rows
+    AGAIN = 250  # the second pass uses this many rows at the end of each part, or a quarter of the part if that is more
+    ASKED = 16  # number of rows in each part on which questions are asked; they are spread over the part
+    VISITED = 64  # number of rows in each part that are visited
+    LATE, DELAY = 24, 3  # number of rows in each part whose labels come late; delay of these labels, in rows
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class Reference:
         return Report(ok, rows, figures, self._counts("update"), calls, self.engine, list(witnesses))
 
     def _counts(self, name: str) -> dict[str, int]:
-        """Return how often a function returned each status, in the first pass that calls the function."""
+        """Return how often a function returned each status, in the first pass that calls the function: name of the status -> count."""
         told = [[result.statuses for result in results if result.name == name] for results in self.results]
         found = np.concatenate([*next(filter(None, told), []), np.zeros(0, np.int32)])
         names = {int(m): m.name.lower() for m in self.spec.program.status}
@@ -275,7 +275,7 @@ class Reference:
         return Host(self.project, self.start, engine or self.engine)
 
     def _steps(self, second: bool) -> Iterator[Step]:
-        """Yield all steps of the first or the second pass.  Steps of many rows are divided into pieces."""
+        """Yield all steps of the first or the second pass.  Steps with many rows are divided into pieces."""
         size = max(16, min(4096, self.PIECE // len(self.model.memory.bytes)))
         for step in self._whole_steps(second):
             if step.rows is ONCE or step.rows.step is not None:
@@ -375,7 +375,7 @@ class Reference:
         return {"equal": False, "first_difference": told} if different.any() else {}
 
     def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
-        """Return the report's row for another engine: whether it computes the same as the reference."""
+        """Return the report's row for another engine: whether all of its results equal the reference's."""
         say(0.7, text := f"{engine} compiles the model, and learns the same samples")
         tell(f"{text}, which takes some seconds")
         verdict = self.verdict(self.fresh_host(engine))
@@ -386,7 +386,7 @@ class Reference:
     def verdict(self, device: Device) -> dict[str, Any]:
         """Run the stream on a device of any kind.
 
-        Returns whether all results equal the host's, and the first difference.
+        Returns entries for the report's row, such as whether all results equal the host's, and the first difference.
         """
         selftest = "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"
         results: list[list[Result]] = []
@@ -485,7 +485,7 @@ def differing_fields(
 
 
 def section_bytes(sources: Sequence[Path], c: Compiler) -> dict[str, int]:
-    """Return the bytes of code and of constants at -Os, for this machine's processor; empty if object files are not ELF."""
+    """Return the sizes, in bytes, of code, constants and variables at -Os, for this machine's processor; {} if object files are not ELF."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 

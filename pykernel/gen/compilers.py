@@ -76,7 +76,7 @@ def zig_command() -> list[str]:
 def find_compilers() -> tuple[Compiler, ...]:
     """Return the compiler $CC if it is set, or else the installed compilers among gcc, clang and the ziglang wheel.
 
-    Raises UserError, which says how to install a compiler, if none is found.
+    Raises UserError with a hint on how to install a compiler if none is found.
     """
     if os.environ.get("CC"):
         command = shlex.split(os.environ["CC"])

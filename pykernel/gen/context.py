@@ -30,7 +30,7 @@ BROKEN_BUILD = -100
 STAMP = "0x________u"
 """Placeholder for the stamp, which is computed from the texts when all of them are complete."""
 FEW = 4
-"""GCC unrolls loops over arrays of at most this length, and then warns of iterations beyond the array's end, which never happen."""
+"""GCC unrolls loops over arrays of at most this length, and then warns about iterations beyond the array's end, which never happen."""
 FORMS = {
     "long": {"format": "%ld", "wide": "%9ld", "digits": ""},
     "int": {"format": "%d", "wide": "%4d", "digits": ""},
@@ -184,7 +184,7 @@ def _ranged(spec: Spec) -> bool:
 
 
 def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
-    """Return the inputs' ranges in C: their middles, and half of their widths; empty if all inputs have the same limit."""
+    """Return the inputs' ranges in C: their middles and half their widths; {} if all inputs have the same limit."""
     if not _ranged(spec):
         return {}
     low, high = spec.input_ranges
@@ -221,7 +221,7 @@ def _names(spec: Spec) -> dict[str, list[str]]:
 
 
 def _about(spec: Spec) -> list[str]:
-    """Return the names of ``_names`` and the formulas of the inputs as lines of a comment."""
+    """Return the names from ``_names``, and the formulas of the inputs, as the lines of a comment."""
     told = []
     for what, names in _names(spec).items():
         told.append(f"{what}: {', '.join(names)}")
@@ -231,7 +231,9 @@ def _about(spec: Spec) -> list[str]:
 
 
 def _about_in_markdown(spec: Spec, real: str) -> list[str]:
-    """Return the names of ``_names`` in Markdown, with the numbers' types and limits.  Characters that would end a name's quotes are replaced."""
+    """Return the names from ``_names`` in Markdown, with the numbers' types and limits.  Characters that would end a
+    name's quotes are replaced.
+    """
 
     def quoted_name(name: str) -> str:
         return f"`{name.replace('`', chr(39))}`"
@@ -374,7 +376,7 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
-    """Return the program's statuses that this model's functions can return, and 0.  Other models may return other statuses."""
+    """Return the status 0, and all other statuses of the program that this model's functions can return."""
     docs = {name: text for kind in program.statuses for name, text in member_comments(kind).items()}
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
     found = {member.name for member in members if type(member) in program.statuses}

@@ -102,7 +102,7 @@ def noticed_faults(project: Project, compiler: Compiler, lines: Sequence[int]) -
     """Find out which faults the self-test detects.  At most one fault is inserted in each of these lines of the model's
     functions.
 
-    A fault is a replaced operator, see ``FAULTS``.  A fault is detected if the self-test fails, crashes, or does not
+    A fault is a replaced operator (see ``FAULTS``).  A fault is detected if the self-test fails, crashes, or does not
     end.
     """
     code = _code(project)

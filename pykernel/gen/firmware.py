@@ -21,7 +21,7 @@ RUN = 255
 CHUNK = 48
 """Largest number of data bytes in a frame.
 
-A frame has 8 further bytes, so its total length is 56 bytes.  Every buffered UART holds at least 62 bytes.
+A frame has 8 further bytes, so its total length is at most 56 bytes.  Every buffered UART holds at least 62 bytes.
 """
 
 FOLDER = "examples/{name}_check"

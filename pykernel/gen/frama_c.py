@@ -55,7 +55,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Alarm:
-    """An error that the analysis cannot exclude.
+    """An error that the analysis cannot rule out.
 
     condition: the condition that could not be proved.  stack: the function with the error, and the calls that lead to it, innermost first.
     """
@@ -242,7 +242,7 @@ def _properties(
 
 
 def _stacks(log: str) -> dict[tuple[str, int], tuple[str, ...]]:
-    """Return the place of each alarm -> the calls that lead to this place, innermost first."""
+    """Return the calls that lead to each alarm, innermost first: place of the alarm -> calls."""
     found: dict[tuple[str, int], tuple[str, ...]] = {}
     for block in re.findall(r"^\[eva:alarm\] (.*(?:\n  .*)*)", log, flags=re.MULTILINE):
         place = re.match(r"(\S+):(\d+): Warning:", block)
@@ -256,7 +256,7 @@ def _stacks(log: str) -> dict[tuple[str, int], tuple[str, ...]]:
 def prove_passed(
     places: Iterable[tuple[str, int]], folder: Path, macro: str, timeout: float
 ) -> tuple[set[tuple[str, int]], float]:
-    """Prove assertions about NaN by WP.  Returns the proved assertions, as file and line, and the seconds that this took.
+    """Prove assertions about NaN with WP.  Returns the proved assertions, as (file, line), and how many seconds this took.
 
     WP assumes nothing about callers, but it assumes the preceding assertions about indices, which Eva proves or reports.
     """
@@ -322,7 +322,7 @@ def makefile(calls: Sequence[Call], stepped: Mapping[str, str], name: str, about
     """
     here, macro = Path(), name.upper()
     commands = {f"{call.main}.csv": (call.files, _eva(call, here, macro)) for call in calls}
-    # the rules for tables of WP
+    # the rules for WP's tables
     commands |= {
         f"wp_{Path(file).stem}.csv": ((file, PROVERS), _wp(file, here, macro, text)) for file, text in stepped.items()
     }

@@ -16,7 +16,7 @@ TEMPLATES = {
     "micropython/Makefile": "micropython_Makefile",
 }
 CODES = {"float": "f", "double": "d", "int16_t": "h", "int32_t": "i"}
-"""C type -> the letter of the array type in Python."""
+"""C type -> its type code in Python's module ``array``."""
 NAMES = frozenset(
     """aioble bluetooth btree cryptolib deflate dht esp esp32 espnow ffi framebuf js jsffi lwip machine micropython mimxrt mip
     mp neopixel network ntptime onewire openamp pyb qstr requests rp2 samd stm tls uctypes umqtt vfs webrepl websocket

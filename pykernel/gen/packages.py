@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 BOARD = "the board "
-"""Text before the name of a board in the results of checks."""
+"""Text before a board's name in the results of checks."""
 
 TEMPLATES = {
     # plain C and CMake; the same CMakeLists.txt is an ESP-IDF component
@@ -42,7 +42,7 @@ def package_files(
 ) -> dict[str, str]:
     """Return build files, manifests and examples for the C files among ``sources``.
 
-    checks: results for VALIDITY.md, see gen.record.  The only text from the spec in these files is the model's name,
+    checks: results for VALIDITY.md (see gen.record).  The only text from the spec in these files is the model's name,
     which is a C identifier.  The files contain no column names.
     """
     packaged = {
@@ -69,7 +69,7 @@ def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def bounds_of(row: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return (name, bound) of each function; the bound is the largest number of instructions that a call executes."""
+    """Return (name, bound) for each function; the bound is the largest number of instructions that a call executes."""
     return re.findall(r"(\w+) (\d+)", row["bounds"])
 
 

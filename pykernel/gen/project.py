@@ -118,7 +118,7 @@ def build(
 ) -> Project:
     """Return everything that ``generate`` writes.
 
-    checks, said: results for VALIDITY.md, its HTML and the manifest, see ``gen.record``.  annotated: whether the C code
+    checks, said: results for VALIDITY.md, its HTML and the manifest (see ``gen.record``).  annotated: whether the C code
     has annotations for a proof.
     """
     try:
@@ -219,7 +219,7 @@ td,th{{border:1px solid #999;padding:.2em .6em;text-align:left}}</style></head><
 
 
 def page_of(title: str, markdown: str) -> str:
-    """Convert Markdown to a page of HTML that needs no other file."""
+    """Convert Markdown to a self-contained HTML page."""
     from markdown_it import MarkdownIt
 
     return PAGE.format(title=title, body=MarkdownIt("js-default").render(markdown))
@@ -231,7 +231,7 @@ def start_file(spec: Spec) -> str:
 
 
 def _sources(context: Mapping[str, Any]) -> dict[str, str]:
-    """Return path -> template of the model's C files."""
+    """Return path -> template, for the model's C files."""
     return {
         "src/{name}.h": "model.h",
         "src/{name}.c": "model.c",
@@ -272,7 +272,7 @@ def stamp_of(files: Mapping[str, str]) -> str:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """Return the value of NAME_hash for this memory.
 
-    Where pykernel reports this hash with a number of samples, each of the samples was first predicted and then learned.
+    If pykernel reports a number of samples with this hash, each sample was predicted before it was learned.
     """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 

@@ -95,7 +95,7 @@ class _Range:
         return f"model.{self.slot.name}" + ("" if self.slot.scalar else "".join(f"[{n}]" for n in names))
 
     def assumed(self) -> list[str]:
-        """Return C code that sets the slot to any numbers in the range."""
+        """Return C code that sets the slot to arbitrary numbers in the range."""
         kind = {Word: "unsigned_int_interval", Real: f"{self.real}_interval"}.get(self.slot.array.scalar, "interval")
         lines, names = list[str](), list[str]()
         for i, extent in enumerate(() if self.slot.scalar else self.slot.shape):
@@ -104,7 +104,7 @@ class _Range:
         return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
 
     def split(self, level: str, counts: bool) -> list[str]:
-        """Return annotations before a call, with which Eva analyses each value of a count's range separately.
+        """Return annotations for the lines before a call, with which Eva analyses each value in a count's range separately.
 
         If the memory may have any bytes, values below and above the range are separate cases, too.
         """
@@ -241,7 +241,7 @@ class _Writer:
         )
 
     def bodies(self, level: str) -> Iterator[tuple[str, list[str], list[str], set[str], frozenset[str]]]:
-        """Yield for each public function its name, C code that calls it, assertions about its return values, the C functions that it
+        """Yield, for each public function, its name, C code that calls it, assertions about its return values, the C functions that it
         calls directly or indirectly, and the fields that it reads.
         """
         name, prefix = self.name, self.printer.prefix
@@ -259,7 +259,7 @@ class _Writer:
         yield "hash", [f"(void){name}_hash(&model);"], [], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
 
     def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
-        """Return C code that calls an entry with arguments of any bits, and assertions about its outputs."""
+        """Return C code that calls an entry with arbitrary bits as arguments, and assertions about its outputs."""
         lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
         # these copies turn bits into reals, because Eva can split the values of a real, but not of bits that are read as a real
         read: list[str] = []

@@ -34,7 +34,7 @@ from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
 MORE = ("coverage", "faults", "sizes", "command")
-"""Columns that records of earlier versions lack."""
+"""Columns that are missing from records of earlier versions."""
 CPPCHECK = "cppcheck --std=c99 --platform=arm32-wchar_t4 --quiet --addon=misra -DFLT_RADIX=2 -DFLT_MANT_DIG=24 -DDBL_MANT_DIG=53 -DFLT_EVAL_METHOD=0".split()
 SIZES = {
     "flash_bytes": "flash",
@@ -43,7 +43,7 @@ SIZES = {
     "stack_bound_bytes": "stack at most",
 }
 HOST_SIZES = {"text_bytes": "code at -Os", "rodata_bytes": "constants"}
-"""Key of a build's size in bytes -> its name in the table."""
+"""Key of a size in bytes, in the report's row for a build -> the size's name in the table."""
 COVERAGE = re.compile(r"(\d+ of \d+(, but not \d+(, \d+)*)?)?")
 BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 

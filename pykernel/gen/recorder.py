@@ -13,7 +13,7 @@ from pykernel.rows.frames import CODES, FORMAT, PARTS
 from pykernel.spec.model import Spec
 
 CALL = 24
-"""Largest number of characters of a recorded call."""
+"""Largest number of characters in a recorded call."""
 OFTEN = 16
 """Number of rows between two frames that name the columns."""
 AROUND = 2 + 1 + 2 + 1 + 4

@@ -1,7 +1,7 @@
 """The self-test's sequence of calls: every public function of a model is called on pseudo-random samples.
 
 ``run`` makes the calls on the host, and the template ``selftest.c`` makes the same calls in C.  ``Calls`` defines the
-calls.  The status and the outputs of each call, and the final state, are hashed to one number.  The self-test passes if
+calls.  The status and the outputs of each call, and the final state, are hashed into one number.  The self-test passes if
 it computes the same number as ``run``.
 
 The samples are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
@@ -85,7 +85,7 @@ called together are called in the order of their kinds in this mapping."""
 class Sequence:
     """The part of the sequence that depends on the model.
 
-    steps: number of samples that the rule sees.  stride: raw samples for each step.
+    steps: number of samples that the rule sees.  stride: raw samples per step.
     centers: (rows, numbers of a sample).  sizes: twice the largest distances from a center.
     halvings: how many times ``sizes`` is halved for a usual sample.  label_halvings: how many times ``label_size`` is halved.
     moved: the first step whose samples are around the last center.  back: the first later step whose samples are around the other
@@ -216,10 +216,8 @@ def sequence(spec: Spec) -> Sequence:
 
 
 def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the centers of samples, (rows, numbers of a sample), the ``sizes`` of ``Sequence``, and the sizes for
-    usual samples, both (numbers,).
-
-    All are in the data's units.
+    """Return, in the data's units: the centers of samples, (rows, numbers of a sample); the ``sizes`` of ``Sequence``,
+    (numbers,); and the sizes for usual samples, (numbers,).
     """
     if spec.signal is not None:
         most = np.array(spec.signal.max_abs, float) * np.ones(spec.width)
@@ -421,7 +419,7 @@ def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
 def guards(spec: Spec, layout: Layout) -> list[tuple[tuple[Entry, ...], list[Slot]]]:
     """Return pairs (functions, fields): these functions refuse a memory in which one of these counts or positions is out of range.
 
-    A count that a function does not check is not overwritten for this function, which could divide by the count.
+    A count that a function does not check is not overwritten for this function, because the function could divide by it.
     """
     functions = specialised(spec).functions
 

@@ -71,8 +71,8 @@ class StoredPrinter(Printer):
         return "stored"
 
     def said_before(self, node: Statement) -> list[str]:
-        """Return all assertions except the assertions about indices, because a reader takes any position, and the stored tables have longer rows than
-        a kernel's arrays.
+        """Return all assertions except those about indices, because a reader takes any position, and the stored tables
+        have longer rows than a kernel's arrays.
         """
         return [text for text in super().said_before(node) if not text.startswith(f"assert {INSIDE}:")]
 

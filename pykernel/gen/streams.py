@@ -82,7 +82,7 @@ def leave_out(x: np.ndarray, rng: np.random.Generator) -> None:
 
 def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return a stream of raw samples that exercises every code path: waves, steps, constants, saturation, many scales,
-    NaN, infinities.
+    NaN and infinities.
 
     If the firmware provides labels, they depend on the signal.  Their types and shapes are as in ``mixed_stream``.
     """
@@ -165,9 +165,8 @@ def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
 
 
 def machine_rows(spec: Spec, count: int, seed: int) -> np.ndarray:
-    """Return rows of a machine that often changes between more states than the monitor has room for, in small and large units.
-
-    Some sensors fail: they repeat a value, or are shifted.
+    """Return rows of a machine that often changes its state, and has more states than the monitor has room for.  Some
+    sensors fail: they repeat a value, or are shifted.  Some series of rows are multiplied by a power of 10.
     """
     rng, dim = np.random.default_rng([seed, 4]), spec.dim
     states = 1 + 2 * max(size for name, size in spec.capacities.items() if name not in ("DIM", "OUTPUTS"))

@@ -15,8 +15,8 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_FORMAT = 1
-"""The version of manifest.json.  In an older manifest, without a version, ``spec`` holds the spec's keys, and the figures hold the
-extents."""
+"""The version of manifest.json.  An older manifest has no version; its ``spec`` holds the spec's keys, and its figures
+hold the extents."""
 MANIFEST_LIMIT = 2**24
 """Largest size of a manifest.json, in bytes.  A manifest has no tables, so it is small."""
 
@@ -29,10 +29,10 @@ def raw(content: str | bytes) -> bytes:
 def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = False) -> list[Path]:
     """Write texts and bytes to paths below the folder.  Raises UserError before the first write if a file must not be written.
 
-    An existing file is replaced only if the folder's manifest.json lists it with its present content, or with
-    ``force``.  Files of the same model that are not in the new manifest.json are removed, unless they were changed by
-    hand.  A folder with another model is refused without ``force``.  With ``force``, files of the other model stay if
-    their names differ from the new files' names.
+    An existing file is replaced only if the folder's manifest.json lists it with its present content, or if ``force``
+    is true.  Files of the same model that are not in the new manifest.json are removed, unless they were changed by
+    hand.  A folder with another model is refused unless ``force`` is true.  Then files of the other model stay if their
+    names differ from the new files' names.
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):
@@ -59,7 +59,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
 
 @contextlib.contextmanager
 def project_folder(folder: Path) -> Iterator[None]:
-    """Keep other runs from changing the project within the block, and write its files together or not at all."""
+    """During the ``with`` block, keep other runs from changing the project; at its end, write all of its files or none."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give a folder to write the project to")
     with all_or_none(folder):
@@ -106,7 +106,7 @@ def starts_learned(folder: Path, name: str) -> bool:
 
 
 def _clear_project(folder: Path, paths: Iterable[str]) -> None:
-    """Remove the temporary files of runs that died, from the folder and from all of the project's subfolders."""
+    """Remove temporary files that killed runs have left in the folder and in all of the project's subfolders."""
     clear_folder(folder)
     for top in {PurePosixPath(path).parts[0] for path in paths if _inside(folder, path)}:
         if (folder / top).is_dir():

@@ -24,12 +24,12 @@ from pykernel.spec.model import Spec, make_spec
 LEAST_SLOPE = 0.8
 """Smallest acceptable slope of the regression of labels on predictions. The labels' mean is first subtracted from both.
 
-With a smaller slope, the predictions lie too far from the mean.
+A smaller slope means that the predictions lie too far from the mean.
 """
 MOST_CORRELATION = 0.3
 """Largest acceptable correlation between an error and the latest known error.
 
-With a larger correlation, the known error could improve the prediction.
+If the correlation is larger, the known error could improve the prediction.
 """
 FAR_LABELS = 1.0
 """Largest acceptable distance between the labels' mean and 0, in standard deviations."""
@@ -42,18 +42,18 @@ WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
 statistic of the difference over BLOCKS blocks of rows is above CHANCE.
 """
 KEPT = 64
-"""Number of rows that are kept, because their labels are the farthest from the mean."""
+"""Number of rows to keep: those whose labels are farthest from the mean."""
 OUTLYING, DECIDED = 10.0, 0.5
 """A label is an outlier if its distance from the running mean is more than OUTLYING times the root mean square distance
 of the other labels. Outliers are reported if they cause at least the fraction DECIDED of the total squared error.
 """
 WORTH = 0.95
-"""A change is reported if it reduces the error to at most this fraction of the error without the change."""
+"""A change is reported only if the error with it is at most this fraction of the error without it."""
 FEW = 200
 """Minimum number of scored rows; if there are fewer, nothing is reported."""
 FEW_LABELS, HALF = 20, 0.5
-"""A class is missed if it has at least FEW_LABELS rows, if it has less than the fraction HALF of the mean number of
-rows per class, and if less than the fraction HALF of its rows are classified correctly.
+"""A class is missed if it has at least FEW_LABELS rows but fewer than HALF times the mean number of rows per class, and
+if its recall is below HALF.
 """
 
 
@@ -128,7 +128,7 @@ Trial = Callable[[Spec], "float | None"]
 """A function that runs another spec over the same rows, and returns the error over the second half of the rows."""
 Content = dict[str, Any]
 Change = tuple[str, Content]
-"""A change of a spec: its description, and the content of the changed spec."""
+"""A change to a spec: its description, and the content of the changed spec."""
 
 
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
@@ -407,7 +407,7 @@ class _Adviser:
         return [] if "mixture" in self.content else self._possible([change])
 
     def _possible(self, changes: list[Change]) -> list[Change]:
-        """Return the changes that give a valid spec."""
+        """Return only those of the changes that give a valid spec."""
         found = []
         for change in changes:
             with contextlib.suppress(UserError):
@@ -443,7 +443,7 @@ class _Adviser:
         """Return the spec's content without the rule and its keys, or None if the default model does not accept the
         remaining keys.
 
-        budget: keep the budget, so that the default model stores vectors.
+        budget: whether to keep the budget; the default model then stores vectors.
         """
         kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}

@@ -19,8 +19,8 @@ class Alarms:
     """The alarms that a model raised.
 
     A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm form one alarm.  An alarm
-    may also contain samples that are not in alarm, as long as the model keeps counting the alarm's rows.  Refused samples
-    are ignored, unless there are so many in a row that the model raises an alarm about them.
+    also continues over samples that are not in alarm, as long as the model keeps counting the alarm's rows.  Refused
+    samples are ignored, unless there are so many in a row that the model raises an alarm about them.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -67,8 +67,8 @@ class Alarms:
         blame: the most blamed input, its share of the blame, the kind of the alarm, and the input with the second
         largest share, which can be NaN.
 
-        When the model starts to count the alarm's rows again, the kind is "unknown", which does not replace a known
-        kind.
+        When the model restarts its count of the alarm's rows, it gives the kind "unknown".  This kind does not replace a
+        known kind.
         """
         input, share, kind, second = blame.tolist()
         told = {"input": self.inputs[int(input)], "share": share, "kind": self.kinds[int(kind)]}
@@ -77,7 +77,7 @@ class Alarms:
             self.listed[-1] |= told
 
     def report(self, state: np.ndarray) -> dict[str, Any]:
-        """Return the alarms as a dict. state: the present level, the threshold, and the number of rows since the alarm
+        """Return the alarms as a dict. state: the current level, the threshold, and the number of rows since the alarm
         began.
         """
         level, threshold, since = map(float, state)

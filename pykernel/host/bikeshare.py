@@ -43,15 +43,15 @@ def default_spec() -> Spec:
 
 
 def lagged(y: np.ndarray, rows: int) -> np.ndarray:
-    """Forecast each label by the label ``rows`` rows earlier. The first ``rows`` forecasts are 0."""
+    """Forecast each label as the label ``rows`` rows earlier. The first ``rows`` forecasts are 0."""
     return np.concatenate([np.zeros(rows), y[:-rows]])
 
 
 def running_mean(y: np.ndarray) -> np.ndarray:
-    """Forecast each label by the mean of all earlier labels. The first forecast is 0."""
+    """Forecast each label as the mean of all earlier labels. The first forecast is 0."""
     return np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
 
 
 def mean_error(forecasts: np.ndarray, y: np.ndarray) -> float:
-    """Return the mean absolute error over the second half of the rows. In the first half, the predictors warm up."""
+    """Return the mean absolute error over the second half of the rows. The predictors warm up over the first half."""
     return float(np.abs(forecasts - y)[len(y) // 2 :].mean())

@@ -3,8 +3,8 @@
 All devices have the same spec, and each has learned from different samples.
 
 Sums.  Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.  The sums of several devices can be added, so
-the merged state equals the state of one model that has learned all samples.  Normalised least mean squares keeps no sums: the merged
-weights are the mean of the devices' weights.
+the merged state equals the state of one model that has learned all samples.  Normalised least mean squares keeps no sums, so the
+merged weights are the mean of the devices' weights.
 
 Answers.  A new model is trained, by its usual update, on the devices' answers to inputs from the region where the
 devices have learned. These inputs are the vectors that the devices store, and random inputs with the means and standard
@@ -34,7 +34,7 @@ ASKED, DRAWN = 20_000, 400
 per device.
 """
 ROUNDS = 10
-"""Number of training passes over all answers. Each pass has another order.  The state with the smallest residual is taken."""
+"""Number of training passes over all answers. Each pass uses a different order.  The state with the smallest residual is kept."""
 SURE = 1e-3
 """The variance of each device's inputs is increased by this fraction of the variance of all devices' inputs.
 
@@ -110,7 +110,7 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
 
 
 def _way(spec: Spec) -> str:
-    """Return how states of a spec are merged: "sums", "mean" or "answers". Raises UserError if the states cannot be merged."""
+    """Return the way to merge states of this spec: "sums", "mean" or "answers". Raises UserError if they cannot be merged."""
     program, config, rule = spec.inner.program, spec.inner.config, spec.learning.rule
     refuse(
         (
@@ -169,9 +169,9 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
             others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
             deviations[name] = _rms(others - told[k, own]) / deviation
         g = together(told, nearness)
-        # the labels get noise of the size by which the devices' answers differ, because without noise the model would
-        # trust its next real label completely.  The labels of a model with a budget get no noise, because its few
-        # vectors cannot average the noise out
+        # the labels get noise as large as the differences between the devices' answers and the joint answers, because
+        # without noise the model would trust its next real label completely.  If the model has a budget, the labels get
+        # no noise, because its few vectors cannot average the noise out
         noise = np.sqrt(together(np.square(told - g), nearness).mean(axis=0)) * (spec.program.budget is None)
         model, best, left = HostModel(spec), HostModel(spec), np.inf
         for number in range(ROUNDS):
@@ -198,9 +198,10 @@ def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
 
 
 def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return how near the inputs ``x``, (rows, D), are to ``own``, the inputs that a device has learned, (own rows, D).
+    """Return the nearness of each row of ``x``, (rows, D), to ``own``, the inputs that a device has learned, (own rows, D).
 
-    The nearness is the log density of a Gaussian, divided by D, so that it does not grow with the number of inputs.
+    The nearness, (rows,), is the log density of a Gaussian, divided by D, so that it does not grow with the number of
+    inputs.
     """
     variance = own.var(axis=0) + SURE * x.var(axis=0)
     variance[variance == 0] = 1.0  # a constant input does not distinguish devices

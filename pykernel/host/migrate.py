@@ -87,8 +87,8 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
 
 
 def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
-    """Return the facts about the meaning of the values in a state. The facts do not include this capacity, or the
-    types, shapes and offsets of fields.
+    """Return the facts about the meaning of the values in a state. The facts leave out the capacity with this name, and
+    the types, shapes and offsets of fields.
     """
     facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
     fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}

@@ -189,7 +189,7 @@ class HostModel:
         return statuses
 
     def expect(self, x: Any) -> np.ndarray:
-        """Store the model's present answers to the rows, to compare them with the labels as soon as the labels are
+        """Store the model's current answers to the rows, to compare them with the labels as soon as the labels are
         known.
 
         Returns the statuses, (samples,) int32.  Raises UserError if no part of the model compares answers with labels.
@@ -234,7 +234,7 @@ class HostModel:
         program = self.spec.program
         if program.reads:
             if first or delay:
-                raise ValueError("a model of a signal learns every row as soon as it comes; first and delay must be 0")
+                raise ValueError("a model with a signal stage learns every row as soon as it comes, so first and delay must be 0")
             answers, statuses = self._taken(program.learner, x, y, question)
             return answers, np.zeros((len(x), 0)), statuses
         self._require(question)
@@ -264,7 +264,7 @@ class HostModel:
     def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
         """Take each raw row without a label, then call NAME_<reading> for the newest features.  Returns answers and statuses.
 
-        Use this method for a model with a signal stage whose labels come later from the firmware.
+        Use this method if a model with a signal stage gets its labels later, from the firmware.
         """
         x, name = self._inputs(x), next(entry.name for entry in self.spec.program.entries if entry.kind == "gather")
         return self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
@@ -320,12 +320,12 @@ class HostModel:
         return values, int(self.call(name, values))
 
     def reset(self) -> None:
-        """Return the model to its state before learning."""
+        """Reset the model to its state before learning."""
         self.memory.clear()
 
 
 def _lacks(entry: str) -> str:
-    """Return the end of an error message: that the model lacks this entry, and which key would add the entry."""
+    """Return the end of an error message, which says that the model lacks this entry, and what would add it."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",

@@ -34,7 +34,7 @@ def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
     Returns:
     rows: number of initial rows.
     unlike: first and last row of each stretch of initial rows that is mostly in alarm.
-    scattered: median fraction of rows in alarm over the blocks, or 0 if this median is not unusual.
+    scattered: median, over the blocks, of the fraction of rows in alarm, or 0 if this median is not unusual.
     """
     begin, model = len(x) // 3, HostModel(spec)
     model.update(x[begin:])
@@ -100,8 +100,8 @@ class Monitoring(Run):
         """Return the causes of the rows in alarm, in the form of ``Steps.blame``. A second model learns the rows again,
         up to each row in alarm.
 
-        At the row at which the state in alarm becomes normal, the model no longer gives a kind, so this row gets the
-        kind of the previous row.
+        At the row that turns the state in alarm into a normal state, the model no longer gives a kind, so this row gets
+        the kind of the previous row in alarm.
         """
         found, done = np.full((len(x), 4), np.nan), 0
         for i in np.flatnonzero(np.isin(statuses, self.spec.program.alarms)).tolist():
@@ -136,12 +136,14 @@ class Monitoring(Run):
         question: the question that was asked for each row.  all, second_half: see ``Course.summary``.
         statuses: number of updates with each status or, for a model that does not learn, number of answers with each
         status.
-        alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up; ``in_alarm``:
-        the fraction of these in alarm.  ``beginning``: see ``unlike_beginning``.  ``regimes``: the fraction of time in each known
-        regime; ``became_normal``: the rows after the warm-up at which a regime was added.  ``until_armed``: the number
-        of rows until the monitor is armed; ``relearn_after``: the number of rows in alarm after which a new state
-        becomes normal. ``until_armed`` and ``relearn_after`` are only given for a monitor that is not armed from the
-        first row.
+        alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up that were
+        not refused.  ``in_alarm``: the fraction of these samples that are in alarm.
+        beginning: see ``unlike_beginning``.
+        regimes: the fraction of time in each known regime.
+        became_normal: the rows after the warm-up at which a regime was added.
+        until_armed: the number of rows until the monitor is armed.
+        relearn_after: the number of rows in alarm after which a new state becomes normal.
+        ``until_armed`` and ``relearn_after`` are only given for a monitor that is not armed from the first row.
         """
         parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
         if self.alarms is None:

@@ -25,7 +25,7 @@ def with_origin(
 ) -> Spec:
     """Return the spec with notes on how its inputs are computed and on which rows of a recording its vectors were trained.
 
-    read: the description of the recording as it was read.  x: the inputs, (rows, DIM), if they are known.  promise: the
+    read: a description of how the recording was read.  x: the inputs, (rows, DIM), if they are known.  promise: the
     expected error on future rows, and half the width of the interval around this error.
     """
     content = spec.model_dump(exclude_unset=True)

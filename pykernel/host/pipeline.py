@@ -54,7 +54,7 @@ class Pipeline:
                 yield part.field(slot.name), whole.field(slot.name)
 
     def memory(self) -> Memory:
-        """Return the device's memory after the rows that were run so far."""
+        """Return the device's memory after the rows run so far."""
         whole = self.spec.memory()
         for part, place in self._fields(whole):
             place[...] = part
@@ -76,7 +76,7 @@ class Pipeline:
     ) -> bytes:
         """Run all rows, write the files of answers and state (both or neither), and report how the recording was read.
 
-        Returns the snapshot, or no bytes if ``save`` is None.
+        Returns the snapshot, or empty bytes if ``save`` is None.
         """
         spec, simulation, raw, columns = self.spec, self.simulation, recording.raw, Columns()
         # a forecast is written later, when its true value is known

@@ -1,4 +1,4 @@
-"""Format a model's predictions as a CSV file with a line for each row. A model without labels gives answers instead."""
+"""Format a model's predictions (or the answers of a model without labels) as a CSV file with a line for each row."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Recorded:
     @property
     def trained(self) -> int | None:
         """The number of training rows at the beginning of the recording, or None if the recording begins with other
-        rows or was not read yet.
+        rows or has not been read yet.
         """
         return self.known.most if self.known is not None and self.known.digest == training_of(self.spec).data else None
 

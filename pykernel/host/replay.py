@@ -96,14 +96,14 @@ class Rows:
     call: list[tuple[str, ...]]
     has: dict[str, np.ndarray]
     exact: bool  # whether any number has all the digits that the precision needs
-    position: int  # bytes of the log read so far
+    position: int  # number of bytes of the log read so far
 
 
 @dataclass(frozen=True)
 class Difference:
     """The first difference between host and device.
 
-    row, line: where the difference is found; rows are counted from 0.  after: the last row before the difference whose
+    row, line: where the difference was found; rows are counted from 0.  after: the last row before the difference whose
     hash is equal on both sides, or -1 if no such row exists. The states may differ from the next row on.  kind: the
     column that differs, such as "status" or "state_hash".
     """
@@ -127,8 +127,8 @@ class Difference:
 
 
 def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterator[Rows]:
-    """Yield batches of a log's rows, in memory that does not grow with the log.  Raises UserError, whose message names
-    the wrong line.
+    """Yield batches of a log's rows, in memory that does not grow with the log.  Raises UserError with a message that
+    names the invalid line.
 
     Columns: the inputs, with the spec's names or x0, x1, …; the label, with the spec's name or ``label`` (label0,
     label1, … if there are several labels).  Optional columns: state_hash, status, call, and those of
@@ -193,7 +193,7 @@ class LogColumns:
         return dict.fromkeys(self.chosen, "text")  # read as text, because the digits are counted
 
     def _kinds(self) -> dict[str, _Cells]:
-        """Return the kind of cells of each possible column, including columns that the log lacks."""
+        """Return a dict that maps each possible column, even if the log lacks it, to the kind of its cells."""
         program = self.spec.program
         number = _Cells(np.float64, _number, "a number, in decimal or as C's %a prints it")
         position = _Cells(np.int32, self._class, "a class, by its position from 0 or by its name")
@@ -534,7 +534,7 @@ class Replay:
         }
 
     def advice(self) -> str | None:
-        """Name other possible causes of the difference: too few digits in the log, or another state at the log's beginning."""
+        """Name other possible causes of the difference: too few digits in the log, or a different initial state."""
         told = []
         if self._begins_new and self.spec.program.learns and self._equal_until < 0:
             told.append(f"if the device began with a learned state, give this state with {option('start')}")

@@ -220,7 +220,7 @@ class Run:
         return [name for name in program.visits if name not in program.promises and self.model.exists(name)]
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
-        """Return which rows lack their label, or at least one of several labels."""
+        """Return a Boolean array, (rows,), which is True for the rows that lack at least one of their labels."""
         y = as_table(y)
         return np.asarray((y < 0 if y.dtype.kind == "i" else np.isnan(y)).any(axis=1))
 
@@ -302,7 +302,7 @@ class Run:
         )
 
     def _missing_told(self) -> dict[str, Any] | None:
-        """Return how many inputs are missing and what replaces them, or None for a spec without the key [input] missing."""
+        """Return the number of missing inputs and what replaces them, or None if the key [input] missing has no effect."""
         if not self.spec.has("input", "missing"):
             return None
         names = input_names(self.spec)
@@ -315,7 +315,7 @@ class Run:
         }
 
     def _told(self) -> dict[str, Any]:
-        """Return how many samples were learnt, refused and so on, as a dict."""
+        """Return the numbers of samples that were learnt, refused and so on, as a dict."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
         # refused rows that were only predicted, because their label is missing or comes later
         counted = sum(count for status, count in self.statuses.items() if status.name in ("REFUSED_INPUT", "ABSENT"))

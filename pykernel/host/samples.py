@@ -28,7 +28,8 @@ DATED = re.compile(r"\s*\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
+    """Consecutive samples: inputs x (rows, D), labels y, and ``position``, the number of bytes read so far (of rows, if the
+    samples are from arrays).
 
     x: NaN where an input is missing.
     y: numbers, (rows,) for one label or (rows, labels) for several labels, with NaN where a label is not known yet.  For
@@ -52,13 +53,13 @@ def read_samples(
     classes: Sequence[str] | None = None,
     seen: Columns | None = None,
 ) -> Iterator[Batch]:
-    """Yield batches of at most ``rows`` samples from a table with a header, which ``read_parts`` reads.
+    """Yield batches of at most ``rows`` samples from a table with a header.
 
-    Columns are found by name.  Other columns and blank lines are skipped.  A missing number becomes NaN (see
-    ``pykernel.rows.columns``).  labels: one column, several, or none.  classes: the possible texts of the label; each
-    becomes a class index.
-    name: the file's name in error messages. seen: counts the cells by their content.  Raises UserError, whose message
-    names the wrong line.
+    ``read_parts`` reads the table.  Columns are found by name.  Other columns and blank lines are skipped.  A missing
+    number becomes NaN (see ``pykernel.rows.columns``).
+    labels: one column, several, or none.  classes: the possible texts of the label; each becomes a class index.
+    name: the file's name in error messages. seen: counts the cells by their content.  Raises UserError with a message
+    that names the invalid line.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
     columns, dim = [*inputs, *wanted], len(inputs)
@@ -116,10 +117,10 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
 
 
 def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
-    """For ``Columns.report``, return how many rows lack an input and what the model does with these rows, or None if no
-    row lacks an input.
+    """Return, for ``Columns.report``, the number of rows that lack an input and what the model does with them, or None if
+    no row lacks an input.
 
-    For a spec with [signal] the result is None, because such rows are gaps, which ``RawRows`` counts.
+    For a spec with [signal] the result is None, because such rows are gaps, and ``RawRows`` counts the gaps.
     """
     if not rows or spec.signal is not None:
         return None
@@ -202,7 +203,7 @@ def as_table(values: np.ndarray) -> np.ndarray:
 
 
 def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the latest value that is known before each row and, as the last element, after all rows."""
+    """Return the latest value that is known before each row.  The last element is the latest value after all rows."""
     values = np.concatenate([[before], values])
     return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 

@@ -15,8 +15,8 @@ ALIKE = 1.02
 
 
 def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str, Any] | None:
-    """Compare the model with the best simple predictor. Returns a dict, or None without a simple predictor or without a
-    finite error.
+    """Compare the model with the best simple predictor. Returns a dict, or None if there is no simple predictor or if an
+    error is not finite.
 
     winner: "model", the predictor's name, or None if the errors are considered equal.  simple, error: the best simple
     predictor and its error.
@@ -38,7 +38,7 @@ def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str
 
 
 class Windows:
-    """The values of a stream's rows, combined in up to ``most`` windows of equal length.
+    """The values of a stream's rows, combined into up to ``most`` windows of equal length.
 
     At first a window is one row; the length is doubled whenever there are too many windows.  In each window, the first
     ``summed`` columns are summed over the rows, the next ``largest`` columns keep their largest value, and all other
@@ -123,7 +123,7 @@ class Errors:
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Return the mean absolute error (mae) and root mean square error (rmse) of each predictor from row ``first`` on.
 
-        The rows begin with the window that contains ``first``; the result has this window's first row as ``first_row``.
+        The rows begin with the window that contains ``first``, and ``first_row`` in the result is this window's first row.
         An error is None if no row was counted.
         """
         start, part = self.kept.since(first)
@@ -158,7 +158,7 @@ class Errors:
 class Coverage:
     """Counts the labels within the model's intervals, and sums the intervals' widths.
 
-    An untrained model's interval covers all possible labels.  Counting begins with the first row that has a different
+    An untrained model's interval covers all possible labels, so counting begins with the first row that has a different
     interval.
     """
 
@@ -278,7 +278,7 @@ class Envelope:
 
     def lines(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return the first row of each window, and the largest and the smallest values in the windows, (windows,
-        values).  If a window is one row, the smallest values are None.
+        values).  If each window is one row, the smallest values are None.
         """
         k, spacing = len(self.names), self.kept.spacing
         high, low = self.kept.table[:, :k], -self.kept.table[:, k:]

@@ -1,4 +1,4 @@
-"""Features of a raw signal on the host: the inputs of the inner model of a signal stage."""
+"""Compute the features of a raw signal on the host: the inputs of the model after a signal stage."""
 
 from __future__ import annotations
 
@@ -149,7 +149,10 @@ class RawRows:
         return row + (step - first) * self.signal.step
 
     def times(self, alarm: Mapping[str, Any]) -> dict[str, Any]:
-        """Return when an alarm began and ended, in raw rows, and in seconds if [signal] rate is known."""
+        """Return an alarm's first and last raw row and, if [signal] rate is known, their times in seconds, as a dict.
+
+        If these raw rows are not known, the dict is empty.
+        """
         found: dict[str, Any] = {}
         for end, seconds in (("first", "from_seconds"), ("last", "to_seconds")):
             row = self.raw_row(alarm[f"{end}_row"])
@@ -206,7 +209,7 @@ class RawRows:
 
     def warnings(self, steps: int) -> list[str]:
         """Return sentences about the rows that the device would refuse.  If more than half of the steps are lost, the
-        sentences are about all causes of gaps.
+        sentences also report missing cells.
 
         steps: how many steps remain.
         """

@@ -35,7 +35,7 @@ class LastAndMean:
         self.count = 0
 
     def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn the label that becomes known after this row, or NaN if no label becomes known."""
+        """Predict each row, then learn the label that becomes known after this row (NaN: no label becomes known)."""
         known = ~np.isnan(released)
         last = latest(self.last, released, known)
         sums = self.sum + np.concatenate([[0.0], np.cumsum(np.where(known, released, 0.0))])
@@ -55,7 +55,7 @@ class LastAndMajority:
         self.last, self.counts = 0, np.zeros(classes, np.int64)
 
     def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn the class that becomes known after this row, or -1 if no class becomes known."""
+        """Predict each row, then learn the class that becomes known after this row (-1: no class becomes known)."""
         known = released >= 0
         last = latest(self.last, released, known)
         steps = (released[:, None] == np.arange(len(self.counts))) & known[:, None]
@@ -139,7 +139,7 @@ class Simple:
 
 def simple_bytes(spec: Spec) -> dict[str, int]:
     """Return name -> bytes that the predictor would need on the device, for each simple predictor. The result is empty
-    for a model that does not learn, and for a model without labels and alarms.
+    for a model that does not learn, and for a model that has neither labels nor alarms.
     """
     size = 4 if spec.real.is_int16 else spec.real.dtype.itemsize
     if not spec.program.learns or (spec.label_kind == "none" and not spec.program.alarms):
@@ -155,10 +155,10 @@ def simple_bytes(spec: Spec) -> dict[str, int]:
 
 
 class Distances:
-    """Two distances of each row from the mean of earlier rows: the largest |z| of an input, and Mahalanobis' distance.
+    """Two distances of each row from the mean of earlier rows: the largest |z| of an input, and the Mahalanobis distance.
 
-    Rows are taken in blocks of ``BLOCK`` rows.  Mean and covariance are those of about the last ``HORIZON`` rows before the
-    present block.  In the first block the distances are 0.
+    Rows are taken in blocks of ``BLOCK`` rows.  The mean and the covariance are those of about the last ``HORIZON`` rows
+    before the current block.  In the first block the distances are 0.
     """
 
     HORIZON, BLOCK = 1000, 50

@@ -51,7 +51,7 @@ class Simulation(Run):
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
-        # errors if the previous answer replaces a refused answer
+        # the errors if each refused answer is replaced by the previous answer
         self.standing, self._stood = Errors(("model",)), np.zeros((1, self._shape[0] if self._shape else 1))
         # with several labels: the errors of each label
         self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []
@@ -114,7 +114,7 @@ class Simulation(Run):
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
 
     def _standing(self, answers: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return the answers, (rows, labels), in which the latest answer replaces a missing answer."""
+        """Return the answers, (rows, labels), with each missing answer replaced by the latest answer before it."""
         each = zip(self._stood[0], as_table(answers).T, as_table(there).T, strict=True)
         stood = np.column_stack([latest(last, own, known)[1:] for last, own, known in each])
         self._stood = stood[-1:]
@@ -135,9 +135,9 @@ class Simulation(Run):
             self.coverage.add(as_table(asked).astype(np.float64), truth, ends.astype(np.float64))
 
     def _after_first(self, known: np.ndarray) -> np.ndarray:
-        """Return, for each of the next rows and each label, whether this label was known before the row, (rows, labels).
+        """Return a Boolean array, (rows, labels), which is True if a value of the label was known before the row.
 
-        known: whether a label becomes known after the row.
+        known: a Boolean array of this shape, True if a value becomes known after the row.
         """
         begun = np.maximum.accumulate(np.concatenate([self._begun[None], known]))
         self._begun = begun[-1]

@@ -17,8 +17,8 @@ class Single:
 
     ``x``, (DIM,), and ``y``, one number or one class index, have the types that the C functions take.  ``fill`` takes
     DIM numbers, and ``label`` takes one number; both raise struct.error for a value that is not a number, or for the
-    wrong number of values. ``learn`` returns the status.  The object is bound to the model's present memory: if the
-    model gets another memory, make a new object.
+    wrong number of values. ``learn`` returns the status.  The object is bound to the model's current memory, so make
+    a new object if the model gets another memory.
     """
 
     def __init__(self, model: HostModel) -> None:

@@ -1,7 +1,7 @@
 """Read and write a model's snapshots on the host. A snapshot is the bytes that NAME_save writes and NAME_load reads.
 
-A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, bytes of state); the
-model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host appends the names of
+A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, size of the state in
+bytes); the model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host appends the names of
 columns and classes in their order: magic, version, JSON, CRC-32. A device neither writes nor reads this part.
 Everything that is loaded is untrusted input.
 """
@@ -48,7 +48,7 @@ class Snapshot:
     names: Names = field(default_factory=dict)  # empty for a snapshot from a device, which writes no names
 
     def ranges(self) -> list[dict[str, Any]]:
-        """Return for each field its shape, how many values are not zero, and the smallest and largest value."""
+        """Return for each field its shape, its number of nonzero values, and its smallest and largest value."""
         return [
             {
                 "field": name,

@@ -81,7 +81,7 @@ def from_sklearn(
         How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions, but has larger rounding
         errors. "auto" uses "products" if the error of the distance is then at most that of the other operations.
     variance : bool
-        For a Gaussian process: also generate ``NAME_variance``, which writes the square of the deviation that
+        For a Gaussian process: also generate ``NAME_variance``, which writes the square of the standard deviation that
         ``predict(x, return_std=True)`` returns. The spec then has rule "nystrom", which needs n²/2 more numbers in
         flash and takes O(n² / 2 + n D) for each call.
     vectors : int, optional
@@ -108,7 +108,7 @@ def from_sklearn(
 
     Notes
     -----
-    The cost is O(m n D) for n vectors of D inputs, because a bound of float32's rounding error is computed at
+    The cost is O(m n D) for n vectors of D inputs, because a bound on float32's rounding error is computed at
     m = min(n, 1000) of the vectors. Vectors of weight zero are left out, and equal vectors are merged. A linear kernel
     gives one vector for each function. Decision values differ from scikit-learn's only by rounding.  If the difference
     is large, a warning is issued.
@@ -130,7 +130,7 @@ def from_sklearn(
     else:
         machine = read_estimator(estimator)
     Place(machine.source).need(
-        vectors is None or not variance, "a variance needs all vectors; leave out vectors or variance"
+        vectors is None or not variance, "a variance needs all vectors; leave out one of the arguments vectors and variance"
     )
     machine, seen = prepared(machine, vectors, data, answers)
     if not variance:
@@ -170,7 +170,7 @@ def load_model(
     start: str | Path | None = None,
     trust_code: bool = False,
 ) -> Spec:
-    """Convert a model's file to a spec.
+    """Convert a model file to a spec.
 
     The file is an ``.onnx`` file with a support vector machine, a linear model or a network with one hidden layer. If
     ``vectors`` and ``start`` are given, the file is the spec of a model that has learned on a device.
@@ -261,7 +261,7 @@ def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spe
 
 @contextlib.contextmanager
 def told_of_file(path: str | Path) -> Iterator[None]:
-    """Convert any error that a file causes into a UserError, one sentence with the file's name."""
+    """Convert any error that a file causes into a UserError whose message is one sentence with the file's name."""
     where = Place.of_file(path)
     try:
         yield
@@ -340,8 +340,8 @@ def prepared(
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
     """Return the inputs from which int16 takes its ranges: the inputs in ``seen`` or, if ``seen`` is None, the vectors.
 
-    Without ``seen``, the result is None if the vectors are weights, and for features of a signal, whose ranges follow
-    from the signal.
+    If ``seen`` is None, the result is None in two cases: if the vectors are weights, and if the inputs are features of
+    a signal, whose ranges follow from the signal.
     """
     if seen is not None:
         return seen[np.isfinite(seen).all(axis=1)]  # the device refuses rows with NaN or infinity
@@ -362,7 +362,7 @@ def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, An
 def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str, Any]:
     """Compare a spec's model on the host with the source's values, over rows of x.
 
-    x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in the order of time,
+    x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in order of time,
     (raw samples, channels).
     source: the estimator or the ONNX model (its operations are computed in float64), or None to compare with the
     machine itself.
@@ -504,7 +504,7 @@ def _within(spec: Spec, source: Spec, raw: np.ndarray, steps: Steps) -> Steps:
 
 
 def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the source's answers.  Raises UserError if the source fails, which may happen with a changed file."""
+    """Return the source's answers.  Raises UserError if the source fails, which may happen if its file was changed."""
     try:
         return question()
     except UserError:

@@ -84,10 +84,10 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     """Return the stored vectors as a machine, and a function that computes the whole model's answers. The function
     takes rows of scaled inputs and returns an array (rows, F).
 
-    The machine contains only the model's kernel part. The machine leaves out the labels' running mean, the gain, the
-    linear part, and the limits.  If the state's weights are integers or belong to other coordinates, the machine's
-    weights are fitted to the model's answers at the vectors by ridge regression.  where: the beginning of an error
-    message.  O(n^2 (n + D)). Raises UserError.
+    The machine contains only the model's kernel part, without the labels' running mean, the gain, the linear part, and
+    the limits.  If the state's weights are integers or belong to other coordinates, the machine's weights are fitted to
+    the model's answers at the vectors by ridge regression.  where: the beginning of an error message.
+    O(n^2 (n + D)). Raises UserError.
     """
     host = HostModel(spec.inner)
     host.memory.copy_from(memory)

@@ -34,7 +34,7 @@ UNITS = {"Relu": "relu", "Sigmoid": "logistic", "Tanh": "tanh"}
 """Operation of hidden units -> the kernel function."""
 KERNELS = {"LINEAR": "linear", "POLY": "polynomial", "RBF": "gaussian", "SIGMOID": "sigmoid"}
 MACHINES, NETWORK = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor"), "network"
-"""Operations that are models, and the name of the node that replaces the several operations of a network's layers."""
+"""Operations that are models, and the name of the node that replaces the operations of a network's layers."""
 PROBED, PROBED_VALUES = 64, 2**24
 """Number of test rows with which the operations after the machine are identified, and maximum number of values computed
 for this.
@@ -56,7 +56,7 @@ class Source:
 
     def functions(self, x: np.ndarray) -> np.ndarray:
         """Return the machine's values at rows of x, (rows, F), in float64. The values are computed with the file's
-        operations, and have the signs of ``Machine``.
+        operations; their signs are those that ``Machine`` uses.
         """
         z = np.asarray(x, np.float64)
         for step in self.steps:
@@ -278,7 +278,7 @@ def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np
 
 
 def _table(graph: Graph, name: str) -> np.ndarray:
-    """Return a table of the file, or an empty table if a node computes it."""
+    """Return a table from the file, or an empty table if a node computes it."""
     return graph.tables.get(name, np.zeros(0))
 
 
@@ -473,7 +473,7 @@ def _decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machin
 
 
 def _probes(width: int, most: float) -> np.ndarray:
-    """Return small and large values of a machine, (PROBED, width)."""
+    """Return test rows, (PROBED, width), with small and large values such as a machine computes."""
     return np.random.default_rng(0).normal(size=(PROBED, width)) * np.geomspace(0.01, most, PROBED)[:, None]
 
 

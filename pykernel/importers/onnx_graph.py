@@ -19,8 +19,8 @@ except ImportError as error:
     raise MissingExtra("reading .onnx files", "import") from error
 
 ONNX_LIMIT, NODES = 4 * 2**20, 2**14
-"""Maximum size of a file in bytes, and maximum number of nodes.  Parsing takes up to 100 times as much memory as the file has
-bytes, and the votes of 64 classes take 9,500 nodes.
+"""Maximum size of a file in bytes, and maximum number of nodes.  Parsing needs up to 100 bytes of memory for each
+byte of the file, and the votes of 64 classes take 9,500 nodes.
 """
 JOINED = OUTPUTS_LIMIT
 """Maximum number of inputs of a node.  Nodes that add up the votes for a class have the most inputs."""

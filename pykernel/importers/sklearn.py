@@ -123,7 +123,7 @@ def _signal(steps: list[tuple[str, Any]], where: Place) -> tuple[Spec | None, li
 
 
 def _readers() -> dict[type, Callable[[Any, Place], Machine]]:
-    """Return type of a model -> function that converts the model to a machine."""
+    """Return a dict that maps each type of model to the function that converts the model to a machine."""
     of_reader: dict[Callable[[Any, Place], Machine], dict[str, str]] = {
         _linear: {
             "linear_model": """ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
@@ -282,7 +282,7 @@ def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
     if function == "matern12" and machine.dim == 1:
         # with one input, this kernel equals the Laplacian kernel, which needs no square root
         function = "laplacian"
-    # gamma if inputs are divided by their length scales
+    # gamma for inputs that are divided by their length scales
     unit = {"gaussian": 0.5, "laplacian": 1.0, "matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[
         function
     ]
@@ -323,7 +323,7 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     gram = kernel.gram(vectors, vectors)
     white = model.kernel_.diag(model.X_train_) - size * kernel.diagonal(machine.vectors)
     extra = np.broadcast_to(np.asarray(model.alpha, float), white.shape) + white
-    # white is a difference of two numbers of the diagonal's size, and has the rounding error of such numbers
+    # ``white`` is the difference of two numbers as large as the diagonal, so it has their rounding error
     rounding = 1e-13 * float(np.abs(model.kernel_.diag(model.X_train_)).max())
     where.need(
         np.ptp(extra) <= 1e-9 * np.abs(extra).max() + rounding,
@@ -355,8 +355,8 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
 
 
 Shape = tuple[str, np.ndarray]
-"""A kernel's name with its parameters. The parameters are 1 / length^2 for each length scale, coef0 and degree for
-DotProduct, and gamma and alpha for RationalQuadratic.
+"""A kernel's name with its parameters. RBF and Matern have 1 / length^2 for each length scale; DotProduct has coef0 and
+degree; RationalQuadratic has gamma and alpha.
 """
 Terms = list[tuple[float, Shape | None]]
 """A kernel as a sum of terms size * k(x, v), where k is None for a constant term."""

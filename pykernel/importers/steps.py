@@ -32,8 +32,8 @@ KERNELS = {
 }
 """Name of a kernel in scikit-learn -> name in a spec."""
 EXACT = 1e-10
-"""A number in a map is treated as a rounding error if it is below this relative size, for example in products of
-orthogonal directions.
+"""An added offset can be moved into the center of the inputs if the error that this leaves is at most EXACT times
+(1 + |offset|).
 """
 SIGNAL = "__pykernel_signal__"
 """Name of a method that a step has only if it computes features of raw samples; such a step must be the first one.  The
@@ -90,7 +90,7 @@ class Affine:
 
 
 def sklearn_types(names: Mapping[str, str]) -> tuple[type, ...]:
-    """Return the types of scikit-learn that have these names.  names: module -> names of types in it."""
+    """Return the scikit-learn types with these names.  names: dict that maps each module to the names of its types."""
     return tuple(
         getattr(import_module(f"sklearn.{module}"), name) for module, own in names.items() for name in own.split()
     )
@@ -101,7 +101,7 @@ def scaler_types() -> tuple[type, ...]:
 
 
 def affine_types() -> dict[type, Callable[[Affine, Any, Place], Affine]]:
-    """Return type of an affine step -> function that appends the step to a map."""
+    """Return a dict that maps each type of affine step to the function that appends the step to a map."""
     others = {"impute": "SimpleImputer", "compose": "ColumnTransformer", "decomposition": "PCA"}
     selectors = {"feature_selection": "SelectKBest SelectPercentile VarianceThreshold"}
     return {
@@ -112,7 +112,9 @@ def affine_types() -> dict[type, Callable[[Affine, Any, Place], Affine]]:
 
 
 def kernel_types() -> tuple[type, ...]:
-    """Return types of steps with kernel features.  Such a step and a linear model after it form a kernel machine."""
+    """Return the types of the steps that compute kernel features.  Such a step and a linear model after it form a kernel
+    machine.
+    """
     return sklearn_types({"kernel_approximation": "Nystroem RBFSampler"})
 
 
@@ -214,7 +216,7 @@ def _selector(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
-    """Leave an imputer out, because the device refuses a row with a missing input, NaN. Only the features that the imputer
+    """Leave an imputer out, because the device refuses a row with a missing (NaN) input. Only the features that the imputer
     drops are removed.
     """
     missing = step.missing_values
@@ -269,7 +271,7 @@ def _columns(affine: Affine, step: Any, where: Place) -> Affine:
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     """Return the steps of nested pipelines, one after the other.  The model is the last step.
 
-    A search is replaced with its best estimator.
+    A hyperparameter search is replaced with its best estimator.
     """
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
@@ -388,7 +390,7 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
         machine.function not in (*UNIT, "custom") and not machine.normalise,
         "mixes inputs before a kernel that is not a function of a dot product; use a linear model after it",
     )
-    # for kernels of products, the center of the inputs must take up the added offset
+    # for kernels of products, the added offset must be moved into the center of the inputs
     moved = np.linalg.lstsq(m, t, rcond=None)[0]
     by.need(
         (np.abs(m @ moved - t) <= EXACT * (1 + np.abs(t))).all(),
@@ -447,7 +449,7 @@ def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callab
 
 
 def kernel_keys(where: Place, model: Any, gamma: Any) -> dict[str, Any]:
-    """Return arguments of Machine for a kernel that scikit-learn knows by its name."""
+    """Return the arguments of ``Machine`` for a kernel that scikit-learn knows by its name."""
     kernel = model.kernel
     known = f"the kernels that can be translated to C are {', '.join(sorted(KERNELS))}"
     if callable(kernel):
@@ -464,8 +466,8 @@ KEYS_OF = {"linear": (), "gaussian": ("gamma",), "laplacian": ("gamma",), "sigmo
 
 
 def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of Machine for a kernel. numbers: the kernel's parameters; parameters that the kernel does not have are
-    ignored.
+    """Return the arguments of ``Machine`` for a kernel. numbers: the kernel's parameters by name; the kernel ignores those
+    that it does not have.
     """
     keys = KEYS_OF.get(function, ("gamma", "coef0", "degree"))
     found = {key: number_of(numbers[key], where, key) for key in keys}

@@ -9,8 +9,8 @@ Eva cannot conclude this itself (WP proves the assertion);
 - a square is analysed separately for both signs of the number, because Eva does not know that squares are not negative;
 - before |x| is compared with a limit, four cases are analysed separately: x above the limit, x within ± the limit, x
 below minus the limit, and NaN, because Eva draws no conclusion about x from |x|;
-- an ``assert`` states that an index into an array argument is within the array, because for Eva, all fields of the model are one piece of
-memory.
+- an ``assert`` states that an index into an array argument is within the array, because Eva treats all fields of the
+model as one piece of memory.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from pykernel.language.ir import (
 PASSED = "passed"
 """Name of the assertions after comparisons."""
 CALL = re.compile(r"(?<![\\\w])[a-z_]\w*\(")
-"""Matches a call of a C function.  In annotations, names of logic functions begin with a backslash, and names of macros
-with a capital letter.
+"""Matches a call of a C function.  In annotations, the names of logic functions begin with a backslash, and those of
+macros with a capital letter.
 """
 INSIDE = "inside"
 """Name of the assertions about indices."""
@@ -234,8 +234,7 @@ def _sides(node: Statement, printed: Printed) -> list[str]:
 
 
 def _places(value: Expr) -> list[Expr]:
-    """Return the arguments that are not literals, in calls of functions that take only integers and return an
-    integer.
+    """Return the non-literal arguments of calls to functions that take only integers and return an integer.
     """
     return [
         argument

@@ -1,4 +1,4 @@
-"""Print numbers and comments as C text, and limit the length of its lines."""
+"""Print numbers and comments as C text, and limit the length of C lines."""
 
 import re
 import textwrap
@@ -12,7 +12,7 @@ from pykernel.language.calls import LONGEST
 
 
 def number(value: Any, precision: Precision) -> str:
-    """Return a number of the precision as a C literal, the shortest decimal that reads back to the same bits."""
+    """Return a number in this precision as a C literal: the shortest decimal that reads back to the same bits."""
     if precision.is_int16:
         return str(int(value))
     value = precision.real(value)
@@ -52,7 +52,7 @@ def annotated(texts: list[str], indent: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Break the lines of C text that are longer than LONGEST, because long names may have been inserted into the text."""
+    """Break the lines of C text that are longer than LONGEST, for example because of a long name."""
     lines: list[str] = []
     in_comment = spliced = False
     for line in text.removesuffix("\n").split("\n"):
@@ -119,7 +119,7 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
 
 
 def rows_of(items: list[str], width: int = 100) -> str:
-    """Return the items, separated by commas, in lines of about this width that are indented by one step."""
+    """Return the items, separated by commas, in lines of at most about this width.  All lines but the first are indented."""
     lines, line = [], ""
     for item in items:
         if line and len(line) + len(item) + 2 > width:

@@ -40,7 +40,7 @@ class Signature:
 
 
 def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
-    """Return the calls that all models have.  persists: whether the model learns, so that it also has the calls that
+    """Return the calls that all models have.  persists: whether the model learns, and therefore also has the calls that
     save a state.
     """
     kept, changed = (Argument("s", f"{name}_t", "*", written) for written in (False, True))

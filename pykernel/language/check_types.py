@@ -228,7 +228,7 @@ class _Typer(Expressions):
         self.refuse_if(
             not isinstance(node, ast.Subscript),
             node,
-            "assign to a name or to an element, as in s.alpha[i] = …; scalars of a struct are s.n[0]",
+            "assign to a name or to an element, as in s.alpha[i] = …; a struct's scalar is written s.n[0]",
         )
         target = self.value(node)
         if not isinstance(target, Element) or isinstance(target.array, (Named, Parameter)):
@@ -260,7 +260,7 @@ class _Typer(Expressions):
         self.refuse_if(
             self.find(name) is not None,
             node,
-            f"{name} exists already, and would have another value after the loop in C; use another name",
+            f"{name} already exists, and would have another value after the loop in C; use another name",
         )
         self.name_allowed(node.target, name)
         self.refuse_if(

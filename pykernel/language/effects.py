@@ -89,7 +89,7 @@ def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool
 def _own(function: Function) -> Effects:
     """Return the effects of a function's own statements, without those of its callees.
 
-    A field is read wherever it occurs, except as the target of an assignment.  An augmented assignment does not count
+    A field counts as read wherever it occurs, except as the target of an assignment.  An augmented assignment does not count
     as a read, because it reads the element only to write a new value to it.
     """
     occurs: Counter[str] = Counter()
@@ -201,8 +201,8 @@ def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
 
 
 def _same_memory(a: Local | Field, b: Local | Field | Parameter) -> bool:
-    """Return whether two arrays may be the same memory.  Different parameters may be the same memory, because a caller
-    may pass a field, or pass the same array twice.
+    """Return whether two arrays may share memory.  Different parameters may share memory, because a caller may pass a
+    field, or pass the same array twice.
     """
     if type(a) is type(b) and a.name == b.name:
         return True

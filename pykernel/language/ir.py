@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Expr(Node):
-    line: int = field(compare=False)  # the line takes no part in comparisons of nodes
+    line: int = field(compare=False)  # nodes are compared without their lines
     kind: Any
 
 
@@ -258,8 +258,8 @@ Functions = dict[str, Function]
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields whose annotations are nodes.  Only these fields are walked, because looking into
-    all fields would take most of the time.
+    """Return the names of the fields whose annotations are nodes.  Only these fields are walked, because walking all
+    fields would be slow.
     """
     nodes = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Node)}
     return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))

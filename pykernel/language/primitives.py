@@ -1,4 +1,4 @@
-"""Read the files of runtime_c, which are C written by hand, and put a model's prefix before the names in them."""
+"""Read the files of runtime_c, which are handwritten C, and put a model's prefix before the names in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykernel.dialect import Precision
 C_TYPES = {"i2": "int16_t", "i4": "int32_t", "f4": "float", "f8": "double"}
 """NumPy's kind and size of a type -> its C type."""
 LEARNED_LOOPS = 12_000
-"""Mark number of the first of the loops that copy the model's initial state."""
+"""Number of the marks of the first loop that copies the model's initial state."""
 
 
 def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precision) -> dict[int, int]:

@@ -189,7 +189,7 @@ class Printer:
         return {name: self.function(f) for name, f in functions.items()}
 
     def places(self, functions: Functions) -> None:
-        """Find which parameters take arrays in RAM, and therefore which tables must be in RAM.
+        """Find the parameters that take arrays in RAM, and the tables that must therefore be in RAM.
 
         Some CPUs need other instructions to read flash.  A parameter has one type, so all arrays that are passed to it
         must be in the same memory.  The place "" means RAM.
@@ -230,8 +230,8 @@ class Printer:
         return f.returns is Real and not self.takes_struct(f.name) and not self.known[f.name].writes
 
     def is_shared(self, f: Function) -> bool:
-        """Return whether a function is called from three or more places, only returns a value, and has a condition but no
-        loop.
+        """Return whether a function is called from three or more places, only returns a value, and contains a condition
+        but no loop.
 
         Such a function should not be inlined if the code must be short.  For int16, the result is always false, because
         int16 code calls small functions in place of operators.
@@ -516,7 +516,7 @@ class Printer:
         return f"{self.name(callee.name)}({', '.join(args)})"
 
     def runtime(self) -> list[str]:
-        """The text of the files of runtime_c that the printed code needs."""
+        """Return the text of the files of runtime_c that the printed code needs."""
         # macros with requests to the compiler, such as unrolling a loop
         asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["inline"] * self.inlines + ["marks"] * self.marks
         called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]

@@ -89,7 +89,7 @@ INTRINSICS: dict[str, tuple[str, ...]] = {
         "trunc i64 {5} to i32",
     ),
 }
-"""The instructions of each intrinsic.  {0}, {1} and so on are first the arguments, and then the results of the
+"""The instructions of each intrinsic.  {0}, {1} and so on stand for the arguments, and then for the results of the
 instructions.
 """
 POW2 = {
@@ -349,7 +349,7 @@ class _Body:
         self.end(f"br label %{label}")
 
     def next_block(self, label: str) -> None:
-        """End the block, and continue in the block of this label."""
+        """End the block, and continue in the block with this label."""
         self.go(label)
         self.start(label)
 
@@ -445,7 +445,7 @@ class _Body:
     def branch(self, condition: Expr, yes: str, no: str) -> None:
         """Jump to one of two blocks.
 
-        The right side of `and` and `or` is computed only if the left side does not decide.
+        The right side of `and` and `or` is computed only if the left side does not decide the result.
         """
         match condition:
             case Binary(op="and" | "or" as op):

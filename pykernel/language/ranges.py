@@ -331,7 +331,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------ what is refused
 
     def need(self, state: State, line: int, value: Interval, low: Any, high: Any, what: str, remedy: str) -> Interval:
-        """Return the value's range, cut to low ... high.  Refuses the line if the value may be outside low ... high."""
+        """Return the value's range, limited to low ... high.  Refuses the line if the value may be outside low ... high."""
         if not self.prover.refuses or self.prover.exploring:
             return value.met(interval(low, high))
         wrong = state.alive & ~value.empty & ((value.low < low) | (value.high > high))
@@ -555,7 +555,7 @@ class _Frame:
         return end
 
     def count(self, node: For, own: np.ndarray, inside: dict[int, np.ndarray]) -> None:
-        """Record the iterations of a loop and of its inner loops in one run, for each iteration of the enclosing loops."""
+        """Record how many iterations a loop and its inner loops have in one run, for each iteration of the enclosing loops."""
         if self.prover.exploring:
             return
         turned = {loop: np.minimum(turns, UNKNOWN) for loop, turns in ({id(node): own} | inside).items()}

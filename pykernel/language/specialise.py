@@ -105,8 +105,8 @@ ARITHMETIC = {
 
 
 def _folded(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
-    """Return the function with its choices folded.  Models with the same values of the choices that the function reads
-    share the result.
+    """Return the function with its choices folded.  Models share the result if they have the same values of the choices
+    that the function reads.
     """
     own = {name: choices[name] for name in function.names[Parameter] if name in choices}
     return function.made(("folded", precision, frozenset(own.items())), lambda: _fold(function, own, precision))

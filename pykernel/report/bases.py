@@ -29,8 +29,8 @@ def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evalua
 
 
 def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
-    """Draw the part of tr K that the first n vectors leave out (``left``), and the least part that any n vectors can
-    leave out (``limit``), over n.
+    """Draw the part of tr K that the first n vectors leave out (``left``), and the smallest part that any n vectors
+    can leave out (``limit``), over n.
     """
     count = np.arange(1.0, len(left))
     lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
@@ -44,7 +44,7 @@ def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> S
 
 
 def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Document:
-    """Return the document about a basis.  Element n of the report's lists left_out and limit is for n vectors."""
+    """Return the document about a basis.  Element n of the report's lists ``left_out`` and ``limit`` is for n vectors."""
     n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
     said, good, error = f"{n:,} vectors leave out {_part(left[n])} of {report['rows']:,} rows", True, ""
     if errors:

@@ -29,7 +29,7 @@ BUILDS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
         ("code -Os", "constants", "state's hash"),
     ),
 }
-"""Kind of build -> the title, the columns of text and the columns of figures of its table."""
+"""Kind of build -> its table's title, the columns with text, and the columns with numbers."""
 FIGURES = {
     "code -Os": "text_bytes",
     "constants": "rodata_bytes",
@@ -63,8 +63,8 @@ def builds(rows: Rows, learns: bool = True) -> list[Part]:
 
 
 def calls(rows: Rows) -> list[Part]:
-    """Show the cost of each call: counted instructions and their bounds on targets, cycles, and the reasons for missing
-    bounds.
+    """Show the cost of each call in instructions, in cycles, or in ticks of a board's counter, its bounds, and the reasons
+    for missing bounds.
     """
     found = [
         [
@@ -131,7 +131,7 @@ def _bounds(row: Mapping[str, Any]) -> list[str]:
 
 
 def _loads(loads: Rows) -> list[Part]:
-    """Show the processor's load for one sample.  The load includes all functions that a firmware calls for this
+    """Show the processor's load for one sample.  The load includes all functions that the firmware calls for this
     sample.
     """
     rows = []

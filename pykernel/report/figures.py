@@ -210,8 +210,8 @@ class Plot:
 
 
 def _steps(lines: Sequence[Line], x: np.ndarray) -> int:
-    """Return how many integer coordinates the horizontal axis needs: one for each position, or two if a line has an
-    envelope (``low``).
+    """Return the number of integer coordinates that the horizontal axis needs: one for each position, or two if a line
+    has an envelope (``low``).
     """
     apart = min((float(np.diff(line.x).min()) for line in lines if len(line.x) > 1), default=1.0)
     doubled = 2 if any(line.low is not None for line in lines) else 1
@@ -219,7 +219,7 @@ def _steps(lines: Sequence[Line], x: np.ndarray) -> int:
 
 
 def _whole(line_x: np.ndarray, y: np.ndarray, across: Axis, up: Axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the integer coordinates of points, and whether each point can be drawn."""
+    """Return the integer coordinates of points, and a Boolean array that is True for the points that can be drawn."""
     there = np.isfinite(y) & (y > 0 if up.log else True)
     down = np.where(there, np.clip((1 - up.part(np.where(there, y, up.high))) * up.steps, -TALL, 2 * TALL), 0)
     return np.rint(across.part(line_x) * across.steps).astype(int), np.rint(down).astype(int), there

@@ -38,7 +38,7 @@ from pykernel.telling import (
 )
 
 BEST = 10
-"""Largest number of kinds of models in the table that also has the simple predictors."""
+"""Maximum number of kinds of models in the table that also lists the simple predictors."""
 SPECS = ("learning", "frozen", "small")
 AMOUNTS = {
     "ram": ("RAM, struct and stack", " B"),

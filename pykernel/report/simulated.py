@@ -324,7 +324,7 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
     """Return the document about a simulation of many devices."""
     told, key = devices_told(report), "error" if report["ratio"] is None else "ratio"
     rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
-    files = [("report", report["report"]), ("states", report["save"] and f"{report['save']}/, one of each device")]
+    files = [("report", report["report"]), ("states", report["save"] and f"{report['save']}/, one for each device")]
     watches, shown = report["measure"] == "in_alarm", number if report["measure"] == "rmse" else rate
     measure = f"{MEASURES[report['measure']]}{', 2nd half' * (not watches)}"
     cells = [

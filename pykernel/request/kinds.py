@@ -15,9 +15,9 @@ Files = str | Path | Sequence[str | Path]
 Jobs = int | str | None
 """A number of processes."""
 Numbers = str | float | Sequence[float] | None
-"""One number, several numbers, or text that separates numbers by commas."""
+"""One number, several numbers, or text with comma-separated numbers."""
 Words = str | Sequence[str] | None
-"""A sequence of names, or text that separates names by commas."""
+"""A sequence of names, or text with comma-separated names."""
 
 
 def path_of(file: File | None) -> Path | None:
@@ -25,7 +25,7 @@ def path_of(file: File | None) -> Path | None:
 
 
 def words(given: str | Sequence[str] | None) -> list[str]:
-    """Return names without repetitions.  given: a sequence of names, or text that separates names by commas."""
+    """Return names without repetitions.  given: a sequence of names, or text with comma-separated names."""
     parts = given.split(",") if isinstance(given, str) else list(given or ())
     return list(dict.fromkeys(word.strip() for word in parts if word.strip()))
 
@@ -53,7 +53,7 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
 
 
 def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Return the given numbers.  given: one or more numbers, or text that separates numbers by commas.  name: the argument's name."""
+    """Return the given numbers.  given: one or more numbers, or text with comma-separated numbers.  name: the argument's name."""
     words = list(_parts(given, name))
     try:
         return [float(word) for word in words]

@@ -232,8 +232,8 @@ def schema(kind: Any) -> dict[str, Any]:
 
 
 def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
-    """Return a hint that names the replacement of an option of another command or of an earlier version, or None if this command has no
-    replacement.
+    """Return a hint that names this command's replacement for an option of another command or of an earlier version, or
+    None if there is none.
 
     everywhere: the options of all commands.
     """

@@ -1,4 +1,4 @@
-"""Models with River's interface, which learn from dictionaries, one sample after the other."""
+"""Models with River's interface, which learn from dictionaries, one sample at a time."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """The bound calls of one thread.  Each thread has its own calls, because these hold a sample and the model's
-    answer.  The calls are not copied or pickled with the model.
+    """The calls of one thread, bound to a model.  Each thread has its own calls, because they hold a sample and the
+    model's answer.  The calls are neither copied nor pickled with the model.
     """
 
     bound: Bound | None = None
@@ -75,7 +75,7 @@ class Model(Streaming):
         return tuple(getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def _unit_test_skips(self) -> set[str]:
-        """Return River's checks to skip: those in which inputs appear and disappear, because the device's inputs are fixed."""
+        """Return the names of the River checks to skip: inputs appear or disappear in them, but the device's inputs are fixed."""
         return {
             "check_emerging_features",
             "check_disappearing_features",
@@ -148,7 +148,7 @@ class Model(Streaming):
         super()._counted(statuses)
 
     def _asked(self, x: Sample, question: str) -> np.ndarray:
-        """Return the answer for a sample, of shape (values,).  The next answer overwrites this array."""
+        """Return the answer for a sample: an array of shape (values,).  The next answer overwrites this array."""
         calls = self._fill(x)
         if question not in calls.asked:
             try:
@@ -201,8 +201,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     """Kernel regression in fixed memory with River's interface, bit for bit as on a microcontroller.
 
     The model is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters, the model has the default
-    rule: a sum of a few sinusoids with learned frequencies, plus linear parts, of inputs in units of their running
-    standard deviations (docs/reference/rules.md). Raw data need no scaler. The C code that
+    rule (docs/reference/rules.md): a sum of a few sinusoids with learned frequencies, plus linear parts. Its inputs are
+    in units of their running standard deviations, so raw data need no scaler. The C code that
     ``pykernel.generate(model, out, name=…)`` writes continues to learn from this model's state, with the same bytes in
     memory.
 
@@ -225,8 +225,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
 
     Notes
     -----
-    An update costs O(n_max^2 + n_max inputs) operations, a prediction O(n_max inputs). Python adds about a microsecond
-    to each call (docs/guide/river.md).
+    An update costs O(n_max^2 + n_max inputs) operations, and a prediction O(n_max inputs). Python adds about a
+    microsecond to each call (docs/guide/river.md).
 
     Examples
     --------
@@ -255,14 +255,14 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
         Returns
         -------
         y
-            The number that the device computes. It is 0 before anything was learned, and NaN, with a warning, for an
-            input beyond ``input_max_abs``. With ``with_interval``, y is the interval, which covers all possible labels
-            until 20 labels have been learned.
+            The number that the device computes. It is 0 before anything has been learned, and NaN, with a warning, for an
+            input beyond ``input_max_abs``. If ``with_interval`` is true, y is the interval, which covers all possible
+            labels until 20 labels have been learned.
 
         Raises
         ------
         UserError
-            If ``with_interval`` is given for a model without ``interval_level``.
+            If ``with_interval`` is true and the model has no ``interval_level``.
         """
         if with_interval:
             return conf.interval.Interval(*self._asked(x, "interval").tolist())
@@ -278,8 +278,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
     """Kernel classification in fixed memory with River's interface, bit for bit as on a microcontroller.
 
     The model is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters, the model has the default
-    rule: a linear part and a few sinusoids with learned frequencies, of inputs in units of their running standard
-    deviations, mixed with a linear model (docs/reference/rules.md). The C code that
+    rule (docs/reference/rules.md): a linear part and a few sinusoids with learned frequencies, mixed with a linear
+    model. Its inputs are in units of their running standard deviations. The C code that
     ``pykernel.generate(model, out, name=…)`` writes continues to learn from this model's state, with the same bytes in
     memory.
 
@@ -356,7 +356,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         Returns
         -------
         y
-            The predicted class. Before anything was learned, it is the first class.
+            The predicted class. Before anything has been learned, it is the first class.
 
         Raises
         ------
@@ -408,7 +408,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     (docs/guide/monitor-settings.md).
 
     The first sample, scored or learned, fixes the features: their sorted names are the inputs of the C code. A later
-    sample with a missing or an unexpected feature is refused; with ``missing="hold"`` a value may be NaN.
+    sample with a missing or an unexpected feature is refused; with ``missing="hold"``, a value may be NaN.
 
     Parameters
     ----------
@@ -420,7 +420,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     alarm_ : bool
         Whether the model is in alarm after the last learned sample.
     blame_ : dict of feature to float
-        Each feature's share in the present alarm or, if there is no alarm now, in the latest alarm.
+        Each feature's share of the current alarm or, if there is none, of the latest alarm.
     level_, threshold_, since_, kind_, regimes_
         As in `pykernel.OnlineMonitor`.
     features_, spec_, model_, status_counts_
@@ -475,8 +475,8 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         Returns
         -------
         score
-            The number that the device's ``NAME_novelty`` writes, from -64 to 64. It is about 0 for usual rows, and grows like
-            a logarithm for unusual rows. For an input beyond ``input_max_abs``, it is NaN, with a warning.
+            The number that the device's ``NAME_novelty`` writes, from -64 to 64. It is about 0 for usual rows, and grows
+            logarithmically for unusual rows. For an input beyond ``input_max_abs``, it is NaN, with a warning.
         """
         return float(self._asked(x, "novelty")[0])
 

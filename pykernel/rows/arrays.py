@@ -93,7 +93,7 @@ class ArrayRows:
 
 
 class FileRows:
-    """Rows of a file of row-major numbers, read with ``pread``.  Memory is needed for the requested rows, plus 4 MB.
+    """Rows of a file of row-major numbers, read with ``pread``.  Needs memory for the requested rows, plus 4 MB.
 
     ``take`` costs O(k log k + k D), with one read for each run of rows that are near each other.  The object can be sent to another process, which
     opens the file again.
@@ -206,7 +206,7 @@ def npy_rows(path: Path, columns: Sequence[str | int] | None) -> Rows:
 
 
 def mapped_rows(x: np.memmap) -> FileRows | None:
-    """Return rows of a mapped array's file if the rows are contiguous and the mapping is not a private copy, else None."""
+    """Return the rows of a mapped array's file if they are contiguous and the mapping is not a private copy, else None."""
     import mmap
 
     file = getattr(x, "_mmap", None)
@@ -227,7 +227,7 @@ def save_rows(
     progress: Callable[[int, int], None] | None = None,
     block: int = SAVED_ROWS,
 ) -> None:
-    """Write rows to a .npy file, which can then be read row by row.  Memory is needed for ``block`` rows.
+    """Write rows to a .npy file, which can then be read row by row.  Needs memory for ``block`` rows.
 
     kind: float32 or float64.  progress: called with the number of rows written, and the number of all rows.
     Raises UserError, and leaves no file, if a number is too large for ``kind``, or if the file cannot be written.
@@ -333,7 +333,7 @@ def need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
 
 
 def positions_of(columns: Sequence[str | int], width: int, name: str) -> list[int]:
-    """Return positions of columns.  Negative positions are counted from the end."""
+    """Return the positions of columns.  Negative positions are counted from the end."""
     found = []
     for column in columns:
         try:
@@ -363,6 +363,6 @@ def checked_positions(indices: Any, count: int) -> np.ndarray:
 def parts(count: int, size: int) -> Iterator[tuple[int, int]]:
     """Yield the first row of each block, and the row after the block's last row."""
     if size < 1:
-        raise UserError(f"blocks of {size} rows were requested; a block must have 1 row or more")
+        raise UserError(f"blocks of {size} rows were requested; a block must have at least 1 row")
     for start in range(0, count, size):
         yield start, min(start + size, count)

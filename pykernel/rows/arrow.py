@@ -23,7 +23,7 @@ from pykernel.files import open_plain
 from pykernel.rows.arrays import CACHE_BYTES, Part, Rows, checked_positions, finite, parts, positions_of
 
 BATCH_ROWS = 2**16
-"""Number of rows of Parquet that are decoded at a time."""
+"""Number of Parquet rows that are decoded at a time."""
 
 
 class _Parts(ABC):
@@ -81,7 +81,7 @@ class _Parts(ABC):
 
     @abstractmethod
     def _gather(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
-        """Write the given rows of a part to the given places of ``out``."""
+        """Write the given rows of a part to the given places in ``out``."""
 
     @abstractmethod
     def _read(self, part: int) -> Iterator[np.ndarray]:
@@ -96,7 +96,7 @@ class ParquetRows(_Parts):
     """Rows of Parquet files, one file after the other.  The most recently used row groups are kept in decoded form, up to
     ``cache`` bytes.
 
-    Memory is needed for the cache, and for two copies of one row group: as columns and as rows.  ``blocks``, and a row
+    Needs memory for the cache, and for two copies of one row group: one as columns and one as rows.  ``blocks``, and a row
     group larger than ``cache``, need memory for BATCH_ROWS rows and a read buffer for each column.  Numbers are kept as
     float32 if float32 can hold every value of all columns.
     """
@@ -153,7 +153,7 @@ class ParquetRows(_Parts):
         out[places] = kept[rows]
 
     def _scatter(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
-        """Decode a row group, and write the given rows of it to the given places of ``out``."""
+        """Decode a row group, and write its given rows to the given places in ``out``."""
         at = 0
         for piece in self._read(part):
             here = (rows >= at) & (rows < at + len(piece))

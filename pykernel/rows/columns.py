@@ -4,7 +4,7 @@ Every command that reads a table of text reads its numbers here, so that all com
 refuse it with the same message.
 
 - A cell is missing if it is empty or one of the words in ``MISSING``.
-- A column holds numbers if at least 95 % of its cells that are not missing are numbers.  The few words in such a column, for
+- A column holds numbers if at least 95 % of its non-missing cells are numbers.  The few words in such a column, for
 example a logger's "error", are counted, and are treated as missing values.
 - A number in another notation, such as "1,234.5" or "3.2 mm", is not a missing value.  It is refused, with its line
 number.
@@ -24,7 +24,7 @@ from pykernel.rows.arrays import Part
 from pykernel.rows.text import is_number, shown_cell
 
 NUMBERS = 0.95
-"""A column holds numbers if at least this fraction of its cells that are not missing are numbers."""
+"""A column holds numbers if at least this fraction of its non-missing cells are numbers."""
 MISSING = frozenset(
     ". - -- --- ? n/a na n.a. #n/a #na <na> nan nat nil none null missing #value! #ref! #div/0! #num! #name?".split()
 )
@@ -53,11 +53,11 @@ outliers must be either at most the fraction SPIKES of the cells or a single rep
 numbers."""
 COARSE = 1e-3
 TRACKED = 64
-"""``Ends`` counts the occurrences of this many of the smallest distinct numbers, and of as many of the largest."""
+"""``Ends`` keeps this many of the smallest distinct numbers, and as many of the largest."""
 
 
 class Ends:
-    """The smallest and the largest distinct numbers of a column, how often each number occurs, and the line where it occurs first."""
+    """The smallest and the largest distinct numbers of a column, how often each number occurs, and the line of its first occurrence."""
 
     def __init__(self) -> None:
         self.sides: tuple[dict[float, list[int]], dict[float, list[int]]] = (
@@ -79,7 +79,7 @@ class Ends:
                 del side[value]
 
     def apart(self, total: int, shared: frozenset[float] = frozenset()) -> dict[float, tuple[int, int]]:
-        """Return numbers that are far from the rest -> how often each occurs, and its first line.  shared: numbers that are far from
+        """Return the numbers that are far from the rest, with how often each occurs and its first line.  shared: numbers that are far from
         the rest of another column.
         """
         ordered = [sorted(side) for side in self.sides]
@@ -134,7 +134,7 @@ def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> s
 
 
 def apart_rows(values: np.ndarray) -> np.ndarray:
-    """For each row, return whether one of its numbers is far from the rest of that number's column, (rows,).
+    """Return a Boolean array, (rows,), which is True for rows with a number that is far from the rest of its column.
 
     values: (rows, columns), NaN where a number is missing.
     """
@@ -215,7 +215,7 @@ class Column:
         self.ends.take(values, lines)
 
     def far(self) -> dict[float, int]:
-        """Return sentinels that are far from all other numbers, and repeated in this or another column -> how often each occurs."""
+        """Return the sentinels that are far from all other numbers, and repeated in this or another column, with how often each occurs."""
         most = FAR * (self.high - self.low)
         if not most > 0:
             return {}
@@ -226,8 +226,8 @@ class Column:
         }
 
     def apart(self) -> dict[float, tuple[int, int]]:
-        """Return numbers that are far from all others but not treated as missing values -> how often each occurs, and its first
-        line.
+        """Return the numbers that are far from all others but not treated as missing values, with how often each occurs
+        and its first line.
         """
         found = self.ends.apart(self.numbers, self.codes)
         most, gone = APART * (self.high - self.low), self.far()
@@ -268,7 +268,7 @@ class Column:
         ]
 
     def count_other(self, cell: str, line: int) -> None:
-        """Count a cell that does not hold a number or, in a column of classes, does not hold a class."""
+        """Count a cell that does not hold a number or, in a column of classes, a class."""
         self.others += 1
         self.first = self.first or (cell, line)
 
@@ -299,7 +299,7 @@ class Column:
             raise UserError(f"{self._told(*self.noted)}; {other_notation(self.noted[0])}")
 
     def need_numbers(self) -> None:
-        """Raise UserError if the column holds words."""
+        """Raise UserError if too many cells of the column are words."""
         if not self.words or self.holds_numbers:
             return
         assert self.word is not None
@@ -317,7 +317,7 @@ class Column:
 
 
 def other_notation(cell: str) -> str:
-    """Return how to correct a number in another notation, or "" for other cells."""
+    """Return advice on how to correct a number in another notation, or "" for other cells."""
     if "," in cell and is_number(cell.replace(",", ".")):
         return "write a point before the decimals, or separate the cells by semicolons or tabs"
     if ("," in cell or "'" in cell) and is_number(re.sub("[.,']", "", cell)):
@@ -326,7 +326,7 @@ def other_notation(cell: str) -> str:
 
 
 def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
-    """Set the ``codes`` of every column to the numbers that stand for a missing value in any column of the table, or are in ``known``."""
+    """Set the ``codes`` of every column to the numbers in ``known``, and to the sentinels and repeated outliers of all columns."""
     every = list(columns)
     repeated = (value for column in every for value, (count, _) in column.apart().items() if count > 1)
     codes = frozenset([*known, *(value for column in every for value in column.far()), *repeated])
@@ -361,7 +361,7 @@ class Columns:
         return np.column_stack([self.columns[name].read(part.columns[name], part.lines) for name in self._order])
 
     def end(self) -> None:
-        """End the table after the last row.  Raises UserError if a column holds words."""
+        """End the table after the last row.  Raises UserError if too many cells of a column are words."""
         for column in self.columns.values():
             column.need_numbers()
 

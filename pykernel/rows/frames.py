@@ -1,7 +1,8 @@
 """Decode the frames that the firmware of ``generate --for recorder`` sends, and return rows of a table.
 
-A zero byte precedes and follows each frame; the frame contains none (consistent overhead byte stuffing).  A frame consists of a kind,
-its content, and the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  Bytes between frames are other text that the firmware prints.
+A zero byte precedes and follows each frame; the frame contains none (consistent overhead byte stuffing).  A frame
+consists of its kind, its content, and the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  Bytes between
+frames are other text that the firmware prints.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ LONGEST = 2**17
 """Maximum size of a frame in bytes."""
 READ = 2**16
 BEHIND = 2**15
-"""If more rows than this seem to be lost, the row number has in fact gone back, because the device has restarted."""
+"""If more rows than this seem to be lost, the device has restarted, and its row number has gone back."""
 SHOWN = {"f": ".9g", "d": ".17g"}
-"""Formats of real numbers; the text reads back to the same bits."""
+"""Formats of real numbers, whose text reads back to the same bits."""
 
 
 def decoded(frame: bytes) -> bytes | None:
@@ -173,7 +174,7 @@ def logged(header: Sequence[str]) -> list[str]:
 
 
 def is_framed(head: bytes) -> bool:
-    """Return whether bytes from the beginning of a file hold a frame."""
+    """Return whether the first bytes of a file hold a frame."""
     return any(checked(piece) is not None for piece in head.split(b"\0")[:-1])
 
 

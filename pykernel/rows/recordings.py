@@ -1,7 +1,7 @@
 """Recordings of many devices, given as a folder, several files or a glob.  Each file is the recording of one device.
 
 This module guarantees for all commands that devices are ordered by name, and that their files have the same columns.  Commands
-call ``recordings_of`` to find out whether data are of many devices, and treat each file like a single table.
+call ``recordings_of`` to find out whether data come from many devices, and then treat each file like a single table.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _some(columns: Sequence[str]) -> str:
 
 
 def need_none(**given: object) -> None:
-    """Raise UserError if an argument is given that has no meaning for many devices."""
+    """Raise UserError if a given argument has no meaning for many devices."""
     for name, value in given.items():
         if value:
             raise UserError(f"{option(name)} is for one device, but several were given; leave it out, or give one file")

@@ -78,8 +78,8 @@ def _source(file: BinaryIO, name: str, example: str) -> Any:
 class _TextTable:
     """A table of text, read up to its header.  where: the header's line, for messages.
 
-    If the separator is not the comma, numbers have decimal commas or decimal points, but not both.  mark: the decimal mark; ""
-    until a number with a decimal mark was read.
+    If the separator is not the comma, numbers have decimal commas or decimal points, but not both.  mark: the decimal
+    mark; "" until a number with a decimal mark has been read.
     """
 
     def __init__(self, file: BinaryIO, name: str, example: str) -> None:
@@ -152,7 +152,7 @@ class _TextTable:
             yield record, self.lines.number
 
     def _are_points(self, text: str) -> bool:
-        """Return whether all numbers can be read with decimal points, because the text has no other decimal mark."""
+        """Return whether all numbers can be read as they are, because decimal points are their only decimal marks."""
         return self.separator == "," or ("," not in text and (self.mark == "." or "." not in text))
 
     def _as_points(
@@ -198,7 +198,9 @@ def _head(file: BinaryIO, name: str) -> bytes:
 
 
 def arrow_module(name: str) -> Any:
-    """Return the module that reads Parquet and Arrow.  Raises MissingExtra.  name: the file's name, or a phrase for the file."""
+    """Return the module that reads Parquet and Arrow.  Raises MissingExtra if pyarrow is missing.  name: the file's
+    name, or a phrase for the file.
+    """
     try:
         from pykernel.rows import arrow
     except ImportError:

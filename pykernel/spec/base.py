@@ -41,7 +41,7 @@ class NotComputed(Exception):
     """Each number of a spec is allowed by itself, but no model can be computed from their combination."""
 
     def __init__(
-        self, sentence: str = "no model can be computed, because some numbers of the spec are too large or too small"
+        self, sentence: str = "no model can be computed, because some numbers in the spec are too large or too small"
     ) -> None:
         super().__init__(sentence)
 
@@ -51,10 +51,10 @@ Names = Mapping[str, Sequence[str | None]]
 
 
 def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
-    """Return the first number in ``values`` that a type cannot hold, and a phrase that states the type's limit, or None
-    if there is no such number.
+    """Return the first number in ``values`` that a type cannot hold, with a phrase that states the type's limit.
+    Return None if the type can hold all of them.
 
-    A number in a table may underflow to 0.  A single number must not.
+    A number in a table may underflow to 0; a single number must not.
     """
     if isinstance(values, tuple) and values:
         if isinstance(values[0], str):
@@ -156,7 +156,7 @@ class Spec(Keys):
         missing.validate(self, refuse)
 
     def check_size(self, refuse: Refuse) -> None:
-        """Refuse a model that takes too many bytes.  The message names the key that is probably too large."""
+        """Refuse a model that needs more than ``STATE_LIMIT`` bytes.  The message names the key that is probably too large."""
         if (taken := self.numbers * self.real.alignment) <= STATE_LIMIT:
             return
         where, value = "[input] dim", self.dim
@@ -193,7 +193,7 @@ class Spec(Keys):
                     )
 
     def _check_parameters(self) -> None:
-        """Refuse a spec if a parameter computed from it does not fit the parameter's type in the kernels."""
+        """Refuse a spec if a parameter computed from it has a value that its type in the kernels cannot hold."""
         program, values = self._around(self._family_program), self.config_values
         for name, kind in program.parameters.items():
             value = values[name]
@@ -207,7 +207,7 @@ class Spec(Keys):
             if wrong is not None:
                 number, rest = wrong
                 raise NotComputed(
-                    f"the numbers of the spec lead to the parameter {name} = {number:g}, which {self.precision} cannot hold: {rest}"
+                    f"the numbers in the spec lead to the parameter {name} = {number:g}, which {self.precision} cannot hold: {rest}"
                 )
         program.settings(self.real, values, self.capacities)  # raises if a table's shape does not fit its extents
 
@@ -312,12 +312,12 @@ class Spec(Keys):
 
     @property
     def custom(self) -> Kernel | None:
-        """The custom kernel; None if the kernel is a built-in one."""
+        """The custom kernel; None if the kernel is built in."""
         return self._custom
 
     @property
     def default(self) -> dict[str, Any] | None:
-        """The report of ``defaults.chosen`` on the default rule, or None if the spec names a rule."""
+        """What ``defaults.chosen`` reports about the default rule; None if the spec names a rule."""
         return self._chosen.report
 
     @property
@@ -345,7 +345,7 @@ class Spec(Keys):
         return f"{self.label.max_abs:g}{f', measured from {self.label_offset:.9g}' if self.label_offset else ''}"
 
     def within_limit(self, y: Any) -> Any:
-        """Return, for each label, whether the label is within its limit.  The labels must be numbers."""
+        """Return a Boolean array with the shape of y, which is True for the labels within the limit.  The labels must be numbers."""
         return np.abs(y - self.label_offset) <= self.label.max_abs
 
     # ---- inputs, labels and outputs, in the user's units and in the types of the C code
@@ -361,7 +361,9 @@ class Spec(Keys):
         return np.dtype(np.int32) if self.label_kind == "class" else self.number
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
-        """Return, for each number of x, whether it is within its limit, or is missing and will be replaced."""
+        """Return a Boolean array with the shape of x, which is True for the numbers that are within their limits, or
+        are missing and will be replaced.
+        """
         if self.signal is None:
             low, high = self.input_ranges.astype(self.number)
         else:
@@ -370,11 +372,11 @@ class Spec(Keys):
         return within | np.isnan(x) if self.completes else within
 
     def accepts(self, x: np.ndarray) -> np.ndarray:
-        """Return, for each row of x, whether all of its inputs are accepted, (samples,)."""
+        """Return a Boolean array, (samples,), which is True for the rows of x in which all inputs are accepted."""
         return np.asarray(self.accepted(x).all(axis=1))
 
     def raw_inputs(self, x: Any) -> np.ndarray:
-        """Inputs, (samples, DIM), in the type that the C code takes."""
+        """Convert inputs, (samples, DIM), to the type that the C code takes."""
         # a number too large for the precision becomes infinite, and is then refused, because it exceeds its limit
         with np.errstate(over="ignore"):
             return np.array(x, self.real.dtype, order="C", ndmin=2)
@@ -384,7 +386,7 @@ class Spec(Keys):
         return x
 
     def raw_labels(self, y: Any) -> np.ndarray:
-        """Labels that are numbers, in the type that the C code takes."""
+        """Convert labels that are numbers to the type that the C code takes."""
         with np.errstate(over="ignore"):
             return np.array(y, self.program.label_dtype(self.real), order="C")
 
@@ -411,8 +413,8 @@ class Spec(Keys):
         return memory + sum(math.prod(shape) for shape in tables)
 
     def rehearsed(self, most: int, budget: int = 0) -> int:
-        """Return the number of samples that the self-test learns: ``most``, or fewer if ``most`` samples would touch
-        too many numbers (see ``affordable``).
+        """Return the number of samples that the self-test learns: ``most``, or fewer if that many would touch too many
+        numbers (see ``affordable``).
         """
         return affordable(most, lambda m: filling(m, budget) * self.numbers)
 
@@ -431,7 +433,7 @@ class Spec(Keys):
 
     @property
     def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """The physical values of a stored number 1: one array for the measures of the signal stage, and one for its features."""
+        """The physical values that a stored 1 stands for: one array for the measures of the signal stage, and one for its features."""
         return np.ones(1), np.ones(1)
 
     @functools.cached_property
@@ -440,7 +442,7 @@ class Spec(Keys):
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """Names of the algorithms that determine the model's bits, as in ``pykernel.algorithms.revisions``."""
+        """Names of the algorithms that determine the bits of the model's results, as in ``pykernel.algorithms.revisions``."""
         kernel, staged = self.kernel, self.config
         used = [self.learning.rule]
         if kernel is not None and kernel.function != "custom":

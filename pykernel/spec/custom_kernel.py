@@ -92,8 +92,8 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
 
 @functools.cache
 def _executed(path: str, content: bytes) -> types.ModuleType:
-    """Execute the file as a separate module, so that files of the same name, or versions of one file, do not clash."""
-    # the name depends only on the content, so that Numba finds its compiled code again if the file was moved
+    """Execute the file as a separate module, so that files with the same name, or versions of one file, do not clash."""
+    # the name depends only on the content, so that Numba finds its compiled code again even if the file was moved
     digest = hashlib.sha256(content).hexdigest()[:16]
     module = types.ModuleType(f"pykernel_custom_{digest}")
     module.__file__ = path
@@ -194,7 +194,7 @@ def custom_gram(
 
 
 def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.ndarray) -> None:
-    """Refuse a function that is not a positive semidefinite kernel on a seeded sample.
+    """Refuse a function that is not a positive semidefinite kernel, as far as a seeded sample shows.
 
     On the sample, the function must be symmetric, finite and within the declared bound, and its Gram matrix must have
     no negative eigenvalues.  This is a test on a sample, not a proof.

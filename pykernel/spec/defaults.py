@@ -2,9 +2,9 @@
 streams.
 
 If the spec names a rule, no defaults are added: the rule learns as in its paper.  If the spec names no rule, it gets
-the sections of a row of recipes.toml, whose model learns well from raw data.  This model standardises its inputs with
-running statistics.  The width of its kernel is the typical norm of a standardised sample.  For labels that are numbers,
-it has the stages of ``algorithms/stages.py``.  Keys that the spec gives are not changed.
+the sections in a row of recipes.toml, which make a model that learns well from raw data.  This model standardises its
+inputs with running statistics.  The width of its kernel is the typical norm of a standardised sample.  If the labels
+are numbers, it also has the stages in ``algorithms/stages.py``.  Keys that the spec gives are not changed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ BLOCK = 4
 """Defaults for the rules with a sparse spectrum: the number of features of each rule, and the largest block.  The
 default block is the largest divisor of the number of features that is at most BLOCK."""
 RANGE = 3.0
-"""For integer models, the range of an input is assumed to extend this number of standard deviations on each side of the
-center."""
+"""In integer models, the range of an input is assumed to be its center plus or minus this many standard deviations."""
 DEFAULT_BUDGET = 32
 
 
@@ -49,7 +48,7 @@ OWN_FLOATS = {"cortex-m0plus": 0.5, "cortex-m3": 0.4}
 """CPU for which the generated code has its own float32 arithmetic (runtime_c/float_arm.S) -> the time of an operation,
 relative to GCC's library on a Cortex-M0+."""
 Cost = tuple[int, int]
-"""Bytes of RAM, including the stages, and an estimate of the instructions of the most expensive update.  The estimate is within 25 % of the
+"""Bytes of RAM, including the stages, and an estimate of the instructions in the most expensive update.  The estimate is within 25 % of the
 instructions measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv)."""
 
 
@@ -74,7 +73,7 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
 
 
 def whole_cost(at: Size, sections: Sections) -> Cost:
-    """Cost of the int16 spectrum rules with stages.  Bytes are exact except for padding; instructions are those of cortex-m0plus."""
+    """Cost of the int16 spectrum rules with stages.  Bytes are exact except for padding; instructions are those on cortex-m0plus."""
     (d, o, *_), learning = at, sections["learning"]
     m, stages = FEATURES[learning["rule"]], 4 * o * d + 40 * o + 2 * d + 34
     if learning["rule"] != "spectrum-ekf":
@@ -96,7 +95,7 @@ def bank_cost(at: Size, sections: Sections) -> Cost:
     """Cost of a monitor.  Bytes are exact; the number of instructions is given as 0, so that a limit on instructions never excludes a monitor."""
     d, k = at.d, sections["learning"].get("components", 4)
     triangle = d * (d + 1) // 2
-    # (numbers, bytes of counts) of each part: Bank, Course, Blame, the threshold, the frame around the rule, and the work memory
+    # (numbers, bytes of counts) for each part: Bank, Course, Blame, the threshold, the frame around the rule, and the work memory
     parts = (
         ((k + 1) * (triangle + d + 1), 2 * (k + 3) + k + 4),
         (d * (2 * d + 5) + 4, 4 + 2 * (d + 3)),
@@ -117,7 +116,7 @@ def width(dim: int) -> float:
 
 
 class Lack(NamedTuple):
-    """Something that a recipe does not support: a section, a key of the section, or every value of the key except ``but``."""
+    """Something that a recipe does not support: a section, one of its keys, or all values of a key except ``but``."""
 
     section: str
     key: str | None = None
@@ -132,7 +131,7 @@ class Lack(NamedTuple):
 
 
 def named(content: Content, keys: Iterable[Lack]) -> list[Lack]:
-    """Return those of ``keys`` that the spec contains."""
+    """Return the items of ``keys`` that the spec contains."""
     return [key for key in keys if key.named_by(content)]
 
 
@@ -190,7 +189,7 @@ WATCHED, CLASSES = (Lack("novelty"),), _lacks("label", "classes")
 OTHER_KERNEL = Lack("kernel", "function", "gaussian")
 COSTS = {"waves": waves_cost, "whole": whole_cost, "vectors": vectors_cost, "bank": bank_cost}
 RECIPES = tuple(_read())
-"""Groups of recipes.  All recipes of a group have the same ``lacks``."""
+"""Groups of recipes.  All recipes in a group have the same ``lacks``."""
 
 
 def groups(task: str, int16: bool) -> list[list[Recipe]]:
@@ -206,7 +205,7 @@ INPUT_LIMIT = float(STAGED["input"]["max_abs"])
 
 @dataclass(frozen=True)
 class Chosen:
-    """The report of ``chosen`` on a spec's default rule; None if the spec names a rule.  Comparisons of specs ignore the report."""
+    """What ``chosen`` reports about a spec's default rule; None if the spec names a rule.  Comparisons of specs ignore the report."""
 
     report: dict[str, Any] | None = field(default=None, compare=False)
 
@@ -221,7 +220,7 @@ def recipe_of(content: Content) -> Recipe:
 
 
 def completed(content: Content) -> Content:
-    """Return the content of a spec.  If the spec names no rule, the default rule and its keys are added."""
+    """Return the content of a spec.  If it names no rule, add the default rule and its keys."""
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
@@ -248,7 +247,7 @@ def chosen(content: Content) -> dict[str, Any]:
 
     The result has these entries.  rule, stages: the default rule and its stages.  because: the keys or the limit that
     determined the rule.  otherwise: the rule that the spec would get without these keys and limits.  sentence: a
-    sentence with all of these entries.
+    sentence that states all of this.
     """
     found, full, plain, because = recipe_of(content), completed(content), content, list[str]()
     first = groups(found.task, found.int16)[0]
@@ -299,7 +298,9 @@ def size_of(content: Content) -> Size:
 
 
 def _scaled(content: Content) -> Sections:
-    """Return, for integer models, input scales that are computed from each input's range instead of its standard deviation."""
+    """Return the input scales of an integer model, computed from the inputs' ranges, or {} if ``scales_by_range`` is
+    false or a range is unknown.
+    """
     input = _section(content, "input")
     ranges = input.get("max_abs")
     given = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * min(_dim(input), DIM_LIMIT)
@@ -309,7 +310,7 @@ def _scaled(content: Content) -> Sections:
 
 
 def scales_by_range(content: Content) -> bool:
-    """Return whether an integer model scales inputs by their ranges: true if the spec gives neither rule nor scale nor width."""
+    """Return whether an integer model scales its inputs by their ranges.  It does if the spec gives neither rule nor scale nor width."""
     return not named(content, (*_lacks("learning", "rule"), *_lacks("input", "scale"), *WIDTHS))
 
 

@@ -12,7 +12,7 @@ from pykernel.spec.sections import Counts, Section
 class Mixture(Section):
     """A linear expert next to the model.
 
-    The prediction, or each class probability, is a mean of the values of model and expert, weighted by recent accuracy.
+    The prediction, or each class probability, is the mean of the model's and the expert's values, weighted by their recent accuracy.
     """
 
     blocks: bool = Field(
@@ -24,7 +24,7 @@ class Mixture(Section):
             0,
             ge=0,
             le=1024,
-            description="number of latest labels that are kept; the linear expert then has the latest known label as an additional input. Give 1 if labels come at once, or d + 1 if they come d rows late. With 0, the expert has no such input",
+            description="how many of the latest labels are kept, so that the linear expert has the latest known label as an additional input. Give 1 if labels come at once, d + 1 if they come d rows late, or 0 for no such input",
         )
     )
     forgetting: float = Field(

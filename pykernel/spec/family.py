@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 from pykernel.dialect.program import LabelKind, Program
 
 STATE_LIMIT = 64 * 2**20
-"""Maximum size of a model in bytes.  Microcontrollers have less memory, and the limit keeps a typing error from filling a PC's memory."""
+"""Maximum size of a model in bytes.  Microcontrollers have less memory; the limit keeps a typo from filling a PC's memory."""
 
 REHEARSAL_LIMIT = 2**27
 """Approximate limit on the count of numbers that a self-test touches.  A self-test at this limit takes seconds on a PC,
@@ -40,7 +40,7 @@ class Family(Protocol):
 
 
 class Models:
-    """Base class of families with a separate subclass of ``Spec``, which refers to its family as ``models``."""
+    """Base class of families that have their own subclass of ``Spec``.  The subclass refers to its family as ``models``."""
 
     spec: type[Any]
     online = False
@@ -50,8 +50,7 @@ class Models:
 
 
 def affordable(most: int, touched: Callable[[int], float]) -> int:
-    """Return the number of samples in the self-test: ``most``, or fewer if ``most`` samples would touch too many
-    numbers.
+    """Return the number of samples in the self-test: ``most``, or fewer if that many would touch too many numbers.
 
     touched: a function that returns, for m samples, the approximate count of numbers that they touch.  The count must
     increase with m.

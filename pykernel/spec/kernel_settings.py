@@ -34,7 +34,7 @@ UNIT = tuple(name for name, rule in KERNEL_RULES.items() if rule.unit)
 
 
 def largest(precision: str) -> float:
-    """Return the limit of intermediate results, which is several orders of magnitude below overflow."""
+    """Return the limit on intermediate results, which is several orders of magnitude below overflow."""
     return 1e300 if precision == "float64" else 1e35
 
 
@@ -87,7 +87,7 @@ def validate_scaling(spec: Spec, refuse: Refuse) -> None:
 
 
 def reach(spec: Spec) -> np.ndarray:
-    """Return bounds of the scaled inputs' magnitudes, (DIM,)."""
+    """Return upper bounds on the magnitudes of the scaled inputs, (DIM,)."""
     if isinstance(spec.input, StandardisedInput) and spec.input.standardise:
         return np.full(spec.dim, spec.input.clip)
     given, factors = spec.scaling
@@ -98,7 +98,7 @@ def reach(spec: Spec) -> np.ndarray:
 
 
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
-    """Return a bound of |k(x, v)| for inputs x within the limit and vectors v whose elements are bounded by
+    """Return an upper bound on |k(x, v)| for inputs x within the limit and vectors v whose elements are bounded by
     ``vectors``, (DIM,).
 
     Refuse an input limit with which a kernel value or an intermediate result could overflow.

@@ -46,8 +46,8 @@ def is_prefix(name: str) -> bool:
 
 
 def checked_name(name: str) -> str:
-    """Return ``name`` if a model can have this name.  Raises ValueError otherwise; its text completes a sentence that
-    begins with the key.
+    """Return ``name`` if a model can have this name.  Otherwise, raise a ValueError whose text completes a sentence
+    that begins with the key.
     """
     if not is_prefix(name):
         raise ValueError(
@@ -117,12 +117,12 @@ class Keys(Section):
 
     @property
     def forecasts(self) -> bool:
-        """Whether the label is the value of one of the signal's channels some steps later."""
+        """Whether the label is a future value of one of the signal's channels."""
         return self.signal is not None and self.label.column in self.signal.channels
 
     @property
     def width(self) -> int:
-        """The number of values in a raw sample: channels if there is a signal stage, else inputs."""
+        """The number of values in a raw sample: of channels if there is a signal stage, otherwise of inputs."""
         return self.dim if self.signal is None else len(self.signal.channels)
 
     @property
@@ -132,7 +132,7 @@ class Keys(Section):
 
     @property
     def names(self) -> dict[str, tuple[str | None, ...]]:
-        """The names that positions and class indices stand for: columns (inputs, then labels; None if unnamed), and classes."""
+        """The names of the columns (first the inputs, then the labels; None for an unnamed input) and of the classes."""
         inputs = self.sample_columns or (None,) * self.width
         return {"columns": (*inputs, *self.label_columns), "classes": self.label.classes or ()}
 

@@ -18,13 +18,13 @@ def choice(spec: Any) -> str:
 
 
 def around(spec: Any, program: Program) -> Program:
-    """Return the program, extended by a stage that replaces missing inputs if the spec says so."""
+    """Return the program, with an additional stage for missing inputs if the spec replaces them."""
     chosen = choice(spec)
     return program if chosen == "refuse" else with_stand_ins(program, WORDS[chosen])
 
 
 def validate(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec that replaces missing inputs by unknown means, or in which inputs cannot be missing."""
+    """Refuse a spec that replaces missing inputs if it has a signal stage, or if the mean that it needs is not known."""
     chosen = choice(spec)
     if chosen == "refuse":
         return

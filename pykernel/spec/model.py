@@ -62,8 +62,8 @@ from pykernel.spec.signal import SignalSection
 __all__ = ["DIM_LIMIT", "N_MAX_LIMIT", "OUTPUTS_LIMIT", "Spec", "load_spec", "make_spec", "shown_value", "visible_name"]
 
 SPEC_LIMIT = 8 * STATE_LIMIT
-"""Largest size of a spec's text, in bytes.  The limit is generous: a number in a table takes more bytes as text than in
-the model's memory."""
+"""Largest size of a spec's text, in bytes.  It is a multiple of ``STATE_LIMIT``, because a number takes more bytes as
+text than in the model's memory."""
 
 FAMILIES: tuple[Family, ...] = (
     *KERNEL_MODELS,
@@ -102,7 +102,7 @@ def _is_int16(family: Family) -> TypeGuard[Int16Family]:
 
 
 def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
-    """Return the rules that have a section, or a key of the section, each with the declaration."""
+    """Return rule -> declaration, for all rules that have this section or, if ``key`` is given, this key."""
     return {
         rule: field
         for rule, family in rules().items()
@@ -155,7 +155,7 @@ def sections() -> list[str]:
 
 
 def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], None] | None = None) -> Spec:
-    """Read a spec from a TOML file.  Raises UserError, with a message of one sentence, for any error in the spec.
+    """Read a spec from a TOML file.  Raises UserError with a one-sentence message if there is any error in the spec.
 
     A spec whose [kernel] names a source contains code: the source is a Python file that is executed.  Such a spec is
     refused unless ``trust`` is true.  announce: called with the source's path before the file is executed.
@@ -212,7 +212,7 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
 def _validated(content: Mapping[str, Any], where: str, written: bool = False) -> Spec:
     """Return the validated spec.
 
-    written: whether a person wrote the content.  A dumped spec also has the keys that follow from its [signal].
+    written: whether a person wrote the content.  If not, it may have the keys that follow from its [signal], as a dumped spec does.
     """
     try:
         return _judged(content, written)
@@ -256,7 +256,7 @@ def _judged(content: Any, written: bool) -> Spec:
 
 
 def _need_format(content: Any) -> None:
-    """Refuse a spec of another format before checking anything else, because its keys may have other meanings."""
+    """Refuse a spec in another format before checking anything else, because its keys may have other meanings."""
     number = content.get("format", FORMAT) if isinstance(content, Mapping) else FORMAT
     if type(number) is int and 1 <= number <= FORMAT:
         return
@@ -266,13 +266,13 @@ def _need_format(content: Any) -> None:
             f"{said}, which belongs to versions before 0.3; see docs/migration.md for the keys that changed, then write format = {FORMAT}"
         )
     newer = "install a newer version" if type(number) is int and number > FORMAT else f"write format = {FORMAT}"
-    raise _Refused(f"{said}; this version of pykernel reads the formats 1 and {FORMAT}: {newer}")
+    raise _Refused(f"{said}; this version of pykernel reads formats 1 and {FORMAT}: {newer}")
 
 
 def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
-    """Return a message about the number that makes the spec impossible to compute, or None if no single number does.
+    """Return a message about the number that makes the model impossible to compute, or None if no single number is the cause.
 
-    Each number is allowed by itself.  A number is the cause if the spec is accepted with another value of this number.
+    Each number is allowed by itself.  A number is the cause if the spec is accepted with another value for it.
     If there are several such numbers, the message names the number farthest from 1, and the nearest value that is
     accepted.
     """
@@ -312,8 +312,8 @@ def _octaves(value: Any) -> list[float]:
 
 
 def _nearer(value: Any, octaves: float) -> Any:
-    """Return the value with the magnitudes of its numbers limited by 2^octaves: from above if octaves is positive, else
-    from below.
+    """Return the value with the magnitudes of its numbers clipped to at most 2^octaves if octaves is positive, and to
+    at least 2^octaves otherwise.
     """
     if isinstance(value, (list, tuple)):
         return [_nearer(each, octaves) for each in value]
@@ -375,7 +375,7 @@ class _Refused(Exception):
 
 
 def _family(content: Any) -> tuple[str, Family]:
-    """Return the rule that a completed content names, and the rule's family."""
+    """Return the rule that the content names after defaults were added, and the rule's family."""
     learning = content.get("learning") if isinstance(content, Mapping) else None
     rule = learning.get("rule") if isinstance(learning, Mapping) else "krls-t"
     known = rules()
@@ -434,7 +434,7 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
 def _matters(
     kind: type[Spec], rule: str, mine: Collection[tuple[str, str | None]], section: str, key: str, value: Any
 ) -> bool:
-    """Return whether a key must be kept: false if the key belongs to other rules and has its default value.
+    """Return whether a key must be kept.  It can be left out if only other rules have it and its value is the default.
 
     mine: the sections and keys of the rule.  Refuses another rule's key with a value other than its default.
     """
@@ -456,7 +456,7 @@ def _refuse_old_names(section: str, key: str, value: Any) -> None:
 
 
 def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
-    """Return a list with the declaration of a key that only other rules of the same spec class have, or an empty list."""
+    """Return a list with the declaration of a key in this spec class, or an empty list if the class does not have the key."""
     own = section_of(kind.model_fields[section]) if section in kind.model_fields else None
     return [] if own is None or key not in own.model_fields else [own.model_fields[key]]
 
@@ -549,7 +549,7 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
 
 
 def _expected(first: Any, others: list[Any], nested: bool) -> str:
-    """Return the part of the sentence that says which values are allowed, made from the text of the first error.
+    """Return the part of the sentence that says which values are allowed.  It is made from the text of the first error.
     nested: whether the error is about a value within a key's value.
     """
     message = first["msg"]

@@ -16,15 +16,16 @@ UPPER = 0.1
 """The threshold is derived from a quantile of the levels.  The fraction of rows above this quantile is UPPER, or twice
 the false-alarm rate if that is larger."""
 SHAPE, SHAPE_ARMED = 0.2, 0.05
-"""Shape of the generalised Pareto distribution beyond the quantile; 0 would be an exponential tail.  The second value is for monitors that
-will be armed: the threshold of an armed monitor can hardly fall, so it must already fit small false-alarm rates when the monitor is armed."""
+"""Shape of the generalised Pareto distribution beyond the quantile; with 0, the tail would be exponential.  The second
+value is for monitors that will be armed: the threshold of an armed monitor can hardly fall, so it must already fit
+small false-alarm rates when the monitor is armed."""
 CORRECTION, UNDONE = 0.02, 2e-4
 """Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by the first value, or by more if the
 false-alarm rate is small; a row without an alarm lowers it by the second value, or by more if the false-alarm rate is large.  These values were chosen on simulated plants (docs/records.md, alarms)."""
 EXCESS_ARMED = 3.0
 """Largest mean excess of an armed monitor, in units of the usual spread of the levels."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5
-"""A token bucket limits the rows in alarm from which the threshold of an armed monitor learns.  The bucket holds at
+"""A token bucket limits how many rows in alarm the threshold of an armed monitor learns from.  The bucket holds at
 most HELD + HELD_RATE · rate tokens, where rate is the false-alarm rate.  Each learned row in alarm takes one token, and
 every row adds REFILL · rate tokens."""
 

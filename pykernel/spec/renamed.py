@@ -1,5 +1,5 @@
-"""Former names of a spec's keys and words, removed keys and words, and names in other libraries.  A spec with such a
-name is refused, and the message says what to write instead.
+"""Names that a spec cannot have: former names of keys and words, removed keys and words, and words from other
+libraries.  A spec with such a name is refused, and the message says what to write instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ELSEWHERE = {
     "single": "float32",
     "double": "float64",
 }
-"""Word of other libraries -> word of a spec or an option."""
+"""Word in other libraries -> word in a spec or an option."""
 
 
 def word_meant(word: str, known: Collection[str], otherwise: str) -> str:

@@ -25,7 +25,7 @@ def spec_schema() -> Schema:
     """Return a JSON Schema (draft 7) of a spec.  Conditions with ``if`` and ``then`` make the allowed keys depend on
     the rule.
 
-    The schema has names, types and ranges.  Only ``load_spec`` checks which keys fit together.
+    The schema has names, types and ranges; only ``load_spec`` checks which keys fit together.
     """
     plain = _plain(Spec.model_json_schema()["properties"], {})
     definitions: Schema = {}
@@ -67,7 +67,7 @@ def spec_schema() -> Schema:
 
 
 def _has(key: str, value: Schema | None = None) -> Schema:
-    """Return the schema of an object that has a key, whose value has the schema ``value``."""
+    """Return the schema of an object that has this key, with a value that matches the schema ``value``."""
     return {"properties": {key: value or {}}, "required": [key]}
 
 
@@ -84,7 +84,7 @@ def _if(names: list[str], int16: bool) -> Schema:
 
 
 def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
-    """Yield schemas of the specs that name no rule and get one of ``names`` if the limits of [target] are large enough."""
+    """Yield schemas of the specs that name no rule and whose default rule is in ``names`` if the limits in [target] are large enough."""
     watched, classes = _has("novelty"), _has("label", _has("classes"))
     learns = [] if int16 else [{"not": watched}]
     for task, of in (("monitor", [watched]), ("class", [*learns, classes]), ("number", [*learns, {"not": classes}])):

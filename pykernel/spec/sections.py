@@ -33,7 +33,7 @@ RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
 """A range of numbered columns in a spec, such as "x0..x63"."""
 
 ROWS_LIMIT = 2**16
-"""Maximum number of rows of a table in a spec, and maximum length of a row."""
+"""Maximum number of rows in a table of a spec, and of numbers in a row."""
 Numbers = Annotated[tuple[float, ...], Field(strict=False, min_length=1, max_length=ROWS_LIMIT)]
 Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_length=ROWS_LIMIT)]
 
@@ -63,7 +63,7 @@ def _is_visible(text: str, most: int) -> bool:
 
 
 def visible_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Return formulas, checked like names, because they are also printed into comments."""
+    """Return formulas.  They are checked like names, because they, too, are printed into comments."""
     for line in lines:
         if not _is_visible(line, FORMULA_LIMIT):
             raise ValueError(f"holds {shown_value(line)}; a formula must have 1 to {FORMULA_LIMIT} visible characters")
@@ -93,7 +93,7 @@ def in_range(name: Any) -> list[Any]:
 
 
 def different(least: int, most: int, must: str) -> AfterValidator:
-    """Return a marker for a list of ``least`` to ``most`` names that must be visible and all different."""
+    """Return a marker for a list of names that must be visible, all different, and from ``least`` to ``most`` in number."""
 
     def checked(names: tuple[str, ...]) -> tuple[str, ...]:
         if not least <= len(names) <= most:
@@ -108,7 +108,7 @@ def different(least: int, most: int, must: str) -> AfterValidator:
 
 Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(list_of_names)]
 TAKES_RANGES = object()
-"""Marks a key in which ranges of names are expanded before all other processing of the spec."""
+"""Marks a key whose ranges of names are expanded before anything else is done with the spec."""
 Columns = Annotated[Names, TAKES_RANGES]
 
 
@@ -199,7 +199,7 @@ class Counts:
     values: tuple[Any, ...] | None = None
 
     def why_ignored(self, spec: Any) -> str | None:
-        """Return why the key has no effect in a spec, or None if it has an effect."""
+        """Return a message that says why the key has no effect in a spec, or None if it has an effect."""
         found = [_at(spec, name) for name in self.of]
         counts = [value is not None if self.values is None else value in self.values for value in found]
         return None if any(counts) else self.otherwise.format(found[0])
@@ -213,7 +213,7 @@ def _at(spec: Any, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Within:
-    """Marks a number whose limits depend on the precision: (least, most) in float32, also used for int16, and in float64."""
+    """Marks a number whose limits depend on the precision: (least, most) in float32 and int16, and in float64."""
 
     float32: tuple[float, float]
     float64: tuple[float, float]
@@ -232,7 +232,7 @@ class Within:
 
 
 SQUARED = Within(float32=(1e-18, 1e18), float64=(1e-150, 1e150))
-"""Limits of numbers whose squares must be normal floating-point numbers."""
+"""Limits on numbers whose squares must be normal floating-point numbers."""
 
 
 class Fading:
@@ -353,7 +353,7 @@ class StandardisedInput(Input):
 
 
 class ScaledInput(Input):
-    """Inputs of a model whose vectors are fixed: their scaling must not change."""
+    """Inputs of a model whose vectors are fixed, so the scaling of the inputs must not change."""
 
     center: Numbers | None = Field(
         None, strict=False, description="a number for each input: the kernel sees (x − center) · scale"
@@ -505,7 +505,7 @@ def fpu_of(cpu: str) -> str:
 class TargetSection(Section):
     """Limits of the model on the device.
 
-    They do not change the C code, except that the default rule of a spec without a rule depends on them.
+    They change the C code only if the spec names no rule, because the default rule depends on them.
     """
 
     name: CPU | None = Field(

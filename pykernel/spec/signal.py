@@ -287,7 +287,7 @@ def plan_of(signal: SignalSection) -> Plan:
 
 
 def _measures(signal: SignalSection) -> tuple[tuple[Row, ...], tuple[tuple[int, int], ...]]:
-    """Return the measures and the pairs of channels."""
+    """Return the measures, and the pairs of channels whose correlation is measured."""
     most, count, nyquist, channels = signal.most, signal.window or 1, (signal.rate or 0.0) / 2, signal.channels
     if signal.window is None:
         return tuple(Row(name, "value", j, 0, most) for j, name in enumerate(channels)), ()
@@ -324,7 +324,7 @@ def _features(signal: SignalSection, measures: tuple[Row, ...]) -> tuple[Row, ..
 
 
 def rows_a_second(content: Any) -> float | None:
-    """Return how many rows per second a model gets, or None if [signal] (``content``) does not determine it."""
+    """Return the number of rows per second that a model gets, or None if ``content``, the section [signal], does not determine it."""
     signal = None if content is None else SignalSection.model_validate(content)
     return None if signal is None or signal.rate is None else signal.rate / signal.step
 
@@ -342,7 +342,7 @@ def sensors_of(signal: SignalSection) -> tuple[int, ...]:
 
 
 def raw_samples_needed(signal: SignalSection) -> int:
-    """Return how many raw samples are needed before the first features."""
+    """Return the number of raw samples that are needed for the first features."""
     return (signal.window or 1) + plan_of(signal).oldest * signal.step
 
 
@@ -532,8 +532,8 @@ def completed(
 ) -> dict[str, Any]:
     """Return the content with the model's inputs.
 
-    made: keys of [input] that follow from the signal.  learns: whether the device learns the label.  If so, and if the
-    label is a forecast, the label's limit is by default the limit of the channel.  written: whether a person wrote the
+    made: keys of [input] that follow from the signal.  learns: whether the device learns the label.  If it does, and
+    the label is a forecast, the label's default limit is the limit of the channel.  written: whether a person wrote the
     content.  Raises ValueError for a key that contradicts [signal].
     """
     given = content.get("input", {})

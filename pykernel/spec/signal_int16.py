@@ -82,7 +82,7 @@ def complain(signal: SignalSection) -> None:
 
 
 def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Return two lists, for the measures and for the features, of (value of a count, largest magnitude)."""
+    """Return two lists of (value of one count, largest magnitude): one for the measures, and one for the features."""
     plan, found = plan_of(signal), channels_of(signal)
     one = found.resolution / found.fill
 
@@ -107,7 +107,7 @@ def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple
 
 
 def measure_units(signal: SignalSection) -> np.ndarray:
-    """Return, for each measure, the value of one count, (MEASURES,)."""
+    """Return the value of one count of each measure, (MEASURES,)."""
     return np.array([unit for unit, _ in _units(signal)[0]])
 
 
@@ -218,7 +218,7 @@ def parameters(
 
 
 def raw_counts_told(signal: SignalSection, names: Sequence[str]) -> list[str]:
-    """Return a line for each channel, with the value of a count and the accepted counts."""
+    """Return a line for each channel, with the value of one count and the range of accepted counts."""
     found = channels_of(signal)
     return [
         f"{name}: 1 count is {resolution:.6g}; from {-most} to {most}"

@@ -59,7 +59,7 @@ class ContinuedLabel(StagedLabel):
 
 
 class LinearPart(Section):
-    """A linear function of the inputs, to which the model is added; the model learns the residual of the linear function."""
+    """A linear function of the inputs.  The model learns its residual, and is added to it."""
 
     eta: float = Field(0.02, gt=0, le=1, description="learning rate of the linear part (normalised LMS)")
 
@@ -78,7 +78,7 @@ GAIN_HORIZON = 300
 NOISE = {"noise_first": 0.1, "noise_known": 0.05, "noise_low": 0.01, "noise_high": 3.0}
 """Parameters for noise = "auto", tuned with benchmarks/host/first_streams.py."""
 REMAINDER = 2.0
-"""Bound of the residual that remains for the rule after the label's stages, as a multiple of the label's limit."""
+"""Bound on the residual that the label's stages leave to the rule, as a multiple of the label's limit."""
 
 
 def label_unit(spec: Any) -> float:
@@ -96,7 +96,7 @@ def _moves(spec: Any) -> bool:
 
 
 def sized(spec: Any) -> bool:
-    """Return whether the magnitude of the inputs is known: the inputs are standardised, or can only be scaled by given numbers."""
+    """Return whether the magnitude of the inputs is known, because they are standardised or can only be scaled by given numbers."""
     return bool(spec.standardises or not isinstance(spec.input, StandardisedInput))
 
 
@@ -163,7 +163,7 @@ def gains(spec: Any) -> bool:
 
 
 def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
-    """Refuse stages that subtract from the labels, for a model that stores labels: a stored label would become
+    """For a model that stores labels, refuse stages that subtract from the labels, because stored labels would become
     outdated.
 
     keeper: the part of the model that stores labels, for the message.
@@ -179,7 +179,7 @@ def votes(spec: Any) -> bool:
 
 
 def class_weights(spec: Any) -> list[float]:
-    """Return the weights of the classes.  For two classes, return only the second weight divided by the first."""
+    """Return the weights of the classes.  For two classes, return only the ratio of the second weight to the first."""
     given = spec.label.weights
     if given is None or given == "balanced":
         return [1.0] * int(spec.outputs)

@@ -41,7 +41,7 @@ PAUSE = 0.5
 PER_SAMPLE = 10.0
 """Seconds that a sample may take in a job, on average.  An Uno needs hundredths of a second."""
 DELAY = 0.25
-"""Seconds that a frame and its answer may take, for example on a network, in addition to the time that the line needs for their bytes."""
+"""Additional seconds that a frame and its answer may take, for example over a network, beyond the transmission time of their bytes."""
 TRIES = 20
 """Largest number of times that a frame is sent, on average over the frames of a job.  If one byte in a hundred is
 damaged, only some frames arrive intact.
@@ -52,10 +52,10 @@ OTHER_FIRMWARE = "another version of pykernel generated the board's firmware; ge
 OFTEN = {
     "hello": "the board said {} times that it is ready, but did not begin; does it keep restarting?",
     "other": "the board was told {} times to end another check, but went on; reset the board and check again",
-    "again": "data arrive damaged at the board, which asked {} times for a repetition; check the wire to its RX",
+    "again": "data arrive damaged at the board, which asked {} times for a retransmission; check the wire to its RX",
     "damaged": "data from the board arrive damaged ({} frames); check the wire to its TX, and --baud",
 }
-"""Event that happened too often -> the error message."""
+"""The error message for each kind of event that can happen too often."""
 NOTED = 200  # number of bytes outside frames that are kept for the error message
 
 

@@ -1,4 +1,5 @@
-"""Prove an upper bound on the instructions that a call executes, for exactly the machine code that is shipped.
+"""Prove an upper bound on the number of instructions that a call executes, for exactly the machine code that is
+shipped.
 
 The execution counts of the edges of the control flow graph form a flow: a block is entered as often as it is left.
 Marks in the code identify the loops.  The number of iterations of a loop, summed over all copies of the loop that the
@@ -32,8 +33,8 @@ from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, a
 Cost = Literal["instructions", "cycles"]
 NOTHING = Records()
 AROUND = 512
-"""Number of bytes before and after a function that may belong to the same routine, because some routines of AVR's library have
-several names.
+"""Number of bytes before and after a function that may belong to the same routine, because some routines in AVR's
+library have several names.
 """
 
 
@@ -54,12 +55,13 @@ class Bound:
 
 @dataclass(frozen=True)
 class Routine:
-    """Facts about a function of a compiler's library, found by reading its code.  Offsets count from the function's first byte.
+    """Facts about a function in a compiler's library, found by reading its code.  Offsets count from the function's
+    first byte.
 
     sha256: digest of the instructions that the function may execute (``digest``).
     limits: (places, times, place): the instructions at ``places`` together are executed at most ``times`` times for
     each execution of the instruction at ``place``, such as the routine's first instruction.
-    jumps: offset of an indirect branch -> its possible targets.
+    jumps: dict that maps the offset of each indirect branch to its possible targets.
     linked: offsets of instructions that contain addresses chosen by the linker.
     """
 
@@ -126,7 +128,7 @@ class Code:
         return found
 
     def offsets(self, start: int, size: int) -> dict[int, int]:
-        """Return a dictionary: offset in a routine -> address in this image.
+        """Return a dictionary that maps offsets in a routine to addresses in this image.
 
         A RISC-V linker may shorten calls, which moves the instructions that follow.  Offsets refer to the routine as it was
         before the linker shortened it.
@@ -173,7 +175,8 @@ def digest(code: Code, start: int, size: int, routine: Routine) -> str:
 
 
 def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
-    """Return a dictionary: name of a public function, without the model's prefix -> the function's bound in this image.
+    """Return a dictionary that maps each public function's name, without the model's prefix, to its bound in this
+    image.
 
     The self-test is left out, because a function without inputs and with a separate state always executes the same
     number of instructions.
@@ -216,7 +219,7 @@ Terms = list[tuple[int, float]]
 
 
 def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> Any:
-    """Return a sparse matrix of (row, column, value).  Values at the same place are added."""
+    """Return a sparse matrix made from triples (row, column, value).  Values at the same place are added."""
     from scipy.sparse import csr_array
 
     row, column, values = np.array(entries, float).reshape(-1, 3).T
@@ -227,7 +230,7 @@ def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tup
     """Return weighted sums over blocks, the upper limit of each sum, and the number of additional unknowns.
 
     The indices of the additional unknowns follow those of the blocks.  The runs of an outer loop are divided into
-    cases, in which the inner loops have different largest numbers of iterations.  An additional unknown is the number
+    cases, in which the inner loops have different maximum numbers of iterations.  Each additional unknown is the number
     of runs in a case.  The counts of any real call satisfy the limits: the runs in all cases add up to the outer loop's
     runs, and an inner loop has at most as many iterations as the cases of these runs allow.
     """
@@ -265,7 +268,7 @@ def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tup
 def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost: Cost) -> int:
     """Return the highest cost of one call of the function at ``start``.
 
-    name: the function's name in ``facts``.  Raises Unbounded, with the place, if there is a loop without a limit.
+    name: the function's name in ``facts``.  Raises Unbounded, which names the place, if a loop has no limit.
     """
     from scipy.optimize import linprog
     from scipy.sparse.csgraph import connected_components
@@ -311,5 +314,5 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
         raise Unbounded(f"a loop without a known limit in {code.place(blocks[first].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program was not solved: {answer.message}")
-    # the margin covers the solver's error: its tolerance is 1e-7
+    # the margin covers the error of the solver, whose tolerance is 1e-7
     return math.floor(-answer.fun * (1 + 1e-7) + 0.01)

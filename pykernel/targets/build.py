@@ -36,7 +36,7 @@ GCC = ("-fno-tree-loop-distribute-patterns",)
 
 
 def toolchain(target: Target, name: Toolchain) -> Compiler:
-    """Return the target's compiler.  Raises UserError, which says how to install the compiler, if it is missing."""
+    """Return the target's compiler.  If it is missing, raises a UserError that says how to install it."""
     if name == "zig":
         if target.zig is None:
             raise UserError(f"zig does not support {target.name}; use {option('toolchain')} gcc")
@@ -73,8 +73,7 @@ def found_toolchains(target: Target) -> list[Toolchain]:
 
 
 def emulator_command(target: Target, emulator: Program) -> str:
-    """Return the path of an emulator's program.  Raises UserError, which says how to install the emulator, if it is
-    missing.
+    """Return the path of an emulator's program.  If it is missing, raises a UserError that says how to install it.
     """
     command = shutil.which(emulator.command)
     if command is None:
@@ -101,13 +100,13 @@ class Function:
 class Image:
     """C code that is compiled and linked for a target.
 
-    sources: file name -> text.  extra: further C files, including start-up code, which ``sizes`` does not count.
-    Without ``extra``, every public function is an entry point of the image.
+    sources: dict that maps file names to texts.  extra: further C files, including start-up code, which ``sizes`` does
+    not count.  If ``extra`` is not given, every public function is an entry point of the image.
     level, flags: compiler options in addition to the target's options.  libraries: linker options.
     flash, ram: memory regions, if they differ from the part's regions.
-    annotate: a function that changes the compiler's assembly before it is assembled.
+    annotate: a function that changes the compiler's assembly code before the assembler reads it.
 
-    sizes: bytes of .text, .rodata, .data and .bss of the sources' object files.
+    sizes: bytes of .text, .rodata, .data and .bss in the sources' object files.
     flash_bytes: bytes of everything that is linked, including the float library.
     """
 
@@ -158,7 +157,7 @@ class Image:
     def _compile(self, name: str) -> Path:
         source = self.folder / name
         output = source.with_suffix(".o")
-        # AVR's GCC 5 does not support -fcallgraph-info; its assembler needs the folder of the binary files that a source includes
+        # AVR's GCC 5 does not support -fcallgraph-info; its assembler needs the folder with the binary files that a source includes
         special = ("-fcallgraph-info=su",) if self.target.simavr is None else (f"-Wa,-I,{self.folder}",)
         words = (*self._words(), *(special if self.chain == "gcc" else ()))
         if self.annotate is not None:
@@ -228,8 +227,8 @@ def model_image(
 def model_files(
     project: Project, patch: Callable[[str], str] = lambda text: text
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return two dictionaries, file name -> text: the model's C code, and the files that a firmware needs only if it
-    saves the model.
+    """Return two dictionaries that map file names to texts: the model's C code, and the files that a firmware needs
+    only if it saves the model.
     """
     files = {name: patch(text) for name, text in project.sources.items()}
     snapshot = f"{project.spec.name}_snapshot.c"
@@ -264,7 +263,7 @@ def refuse_large_flash(project: Project, image: Image) -> None:
 def stack_bound(image: Image) -> int | None:
     """Return the largest stack, in bytes, that a public function can need, from GCC's stack figures and call graph.
 
-    The result is None if a figure is not known, because another compiler was used, or because functions of the float
+    The result is None if a figure is not known, because another compiler was used, or because functions in the float
     library are called.
     """
     frames: dict[str, int] = {}
@@ -291,7 +290,7 @@ def stack_bound(image: Image) -> int | None:
 
 
 def object_bytes(objects: Sequence[Path]) -> dict[str, int]:
-    """Return the bytes of code, constants, initialised data and zeroed data in object files."""
+    """Return the sizes, in bytes, of code, constants, initialised data and zeroed data in object files."""
     sizes = {"text_bytes": 0, "rodata_bytes": 0, "data_bytes": 0, "bss_bytes": 0}
     for path in objects:
         with path.open("rb") as file:
@@ -330,7 +329,7 @@ def undefined_symbols(path: Path) -> set[str]:
 def functions_of(image: Image) -> dict[str, Function]:
     """Return the functions of an image as it was last linked.
 
-    Some functions of AVR's library have no type and no size.  Each of them ends where the next function begins.
+    Some functions in AVR's library have no type and no size.  Each of them ends where the next function begins.
     """
     with image.elf.open("rb") as file:
         elf, untyped = ELFFile(file), image.target.arch == "avr"

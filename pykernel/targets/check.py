@@ -306,10 +306,11 @@ def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[
 
 
 def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> list[str]:
-    """Return a sentence for each figure above a limit of the spec's [target], and for each limit that could not be checked.
+    """Return a sentence for each figure that exceeds a limit in the spec's [target], and for each limit that could not
+    be checked.
 
-    figures: the project's figures.  rows: rows of ``check_targets`` without differences.  Rows of CPUs other than the
-    [target] are ignored.
+    figures: the project's figures.  rows: rows from ``check_targets`` without differences.  Rows for CPUs other than
+    the [target] are ignored.
     """
     limits = spec.target
     if limits is None:

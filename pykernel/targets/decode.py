@@ -141,17 +141,17 @@ M4 = (
     (r"v(n?ml[as]|fn?m[as])", 3),
     (r"mla|mls|mrs|msr", 2),
 )
-"""Pattern for the start of a mnemonic -> cycles.  All other instructions take one cycle."""
+"""Patterns for the start of a mnemonic, each with its cycles.  All other instructions take one cycle."""
 CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
     "cortex-m0plus": (_m0plus, 1),
     "cortex-m3": (_m4, FILLING),
     "cortex-m4f": (_m4, FILLING),
 }
-"""Target -> the function for an instruction's cycles, and the additional cycles of a conditional branch that is taken."""
+"""For each target, the function for an instruction's cycles, and the additional cycles of a conditional branch that is taken."""
 COUNTED = (*CYCLES, "avr", "atmega328p")
 """Targets whose cycles are counted."""
 EXACT = ("cortex-m0plus", "avr", "atmega328p")
-"""Targets whose cycles are exact, because the CPU takes exactly the cycles of the manual's table."""
+"""Targets whose cycles are exact, because the CPU takes exactly the cycles in the manual's table."""
 
 
 # ------------------------------------------------------------------------------------------------------------- RISC-V
@@ -288,7 +288,7 @@ def _avr(
         return address + 2 + 2 * (bits % 2**width - 2**width * (bits >> width - 1 & 1))
 
     def loop(address: int, to: int) -> tuple[int, int] | None:
-        """Return the limit of a loop that avr-gcc writes for a single operation, such as a shift, or None for other
+        """Return the limit on a loop that avr-gcc writes for a single operation, such as a shift, or None for other
         loops.
 
         The loop's branch back to ``to`` is at ``address``.  The limit is (times, address of an instruction before the loop):

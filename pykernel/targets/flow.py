@@ -11,7 +11,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 RECORDS = ".debug_pykernel"
-"""Section of annotated assembly with the places of labels, marks and branches.  Linkers keep sections whose names begin with .debug."""
+"""Section in the annotated assembly with the places of labels, marks and branches.  Linkers keep sections whose names begin with .debug."""
 LABEL = re.compile(r"(?!\d+:)([.\w$]+):")
 MARK = re.compile(r"/\* ((?:loop|turn) \d+) \*/")
 BRANCH = re.compile(r"\s*(?:b|cb|j|rj)[a-z.]*\s(?:.*,\s*)?(\.L[\w$]+)\s*(?:[@#/;].*)?$")
@@ -59,7 +59,7 @@ def annotate(assembly: str) -> str:
     """Add a record of each label, mark and branch (an address and a text) to a compiler's assembly.
 
     A mark and a label may have the same address.  Only the assembly shows which of the two comes first, and which label
-    a branch has as its target.  The instructions do not change.
+    is the target of a branch.  The instructions do not change.
     """
     lines: list[str] = []
     for number, line in enumerate(assembly.splitlines()):
@@ -83,9 +83,10 @@ def _record(text: str, number: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Records:
-    """The records of an image.  places: address -> the labels and marks at this address, in order.
+    """The records of an image.
 
-    branches: address of a branch -> its label.
+    places: dict that maps addresses to the labels and marks there, in order.  branches: dict that maps the address of each
+    branch to its label.
     """
 
     places: dict[int, list[str]] = field(default_factory=dict)

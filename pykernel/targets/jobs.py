@@ -17,8 +17,8 @@ from pykernel.gen.project import Project
 class JobModel(ABC):
     """A model on another computer, with the same methods as CModel.
 
-    ticks: function -> the time of each call, by the other computer's counter.  stack_bytes: the largest use of the
-    stack; 0 if not known.
+    ticks: dict that maps each function to the times of its calls, measured by the other computer's counter.
+    stack_bytes: the largest stack use in bytes; 0 if not known.
     """
 
     block = 2**31 - 1  # largest number of bytes of samples in one job
@@ -68,7 +68,7 @@ class JobModel(ABC):
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Return the values that NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         results = self._samples(question, [np.ascontiguousarray(x, self.spec.real.dtype)])
         self._count(question, results["asking"])
         return self._answers(question, results), results["status"].astype(np.int32)
@@ -81,7 +81,7 @@ class JobModel(ABC):
         return results["learned"].astype(np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Return what NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Return the values that NAME_<name> writes, (values,), and its status, like HostModel.read."""
         room = self.spec.program.reading(name, self.memory)
         output, result = self._job(name, b"", 0)
         status = result - (result >> 31 << 32)

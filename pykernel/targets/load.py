@@ -1,4 +1,4 @@
-"""Compute a model's share of the processor's time and, with a figure from the data sheet, its electric charge."""
+"""Compute a model's share of the processor's time and, with a figure from the data sheet, the electric charge that it uses."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DAY = 86_400  # seconds
 class Load:
     """Cycles for each sample, summed over all functions that a firmware calls for a sample.
 
-    most, mean: largest and mean number of cycles.  With a signal stage, ``most`` is for the raw sample that ends a
-    step.
+    most, mean: largest and mean number of cycles.  If there is a signal stage, ``most`` is for the raw sample that ends
+    a step.
     kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
     """
 
@@ -34,15 +34,17 @@ class Load:
 
     @property
     def share(self) -> float:
-        """The largest fraction of the processor's time.
+        """The largest fraction of the processor's time that the model takes.
 
-        If the fraction exceeds 1, samples arrive faster than the processor can learn them.
+        If this fraction exceeds 1, samples arrive faster than the processor can learn them.
         """
         return self.seconds * self.rate
 
     @property
     def mean_share(self) -> float:
-        """The mean fraction of the processor's time.  If this fraction exceeds 1, no queue of samples is long enough."""
+        """The mean fraction of the processor's time that the model takes.  If this fraction exceeds 1, no queue of
+        samples is long enough.
+        """
         return self.mean / self.hertz * self.rate
 
     @property

@@ -53,8 +53,8 @@ def make_page(
 ) -> str:
     """Return the text of the page.
 
-    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.streams.as_taken``.  beside: name of another
-    machine -> its hash of the state after the last row.  figures: figures of a report on these rows.
+    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.streams.as_taken``.  beside: dict that maps the
+    name of another machine to its hash of the state after the last row.  figures: figures of a report on these rows.
 
     The page contains the host's hash of the state after the last row, and compares it with the browser's hash.  Raises
     UserError as ``need_page`` does.

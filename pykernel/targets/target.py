@@ -122,7 +122,7 @@ def make_target(name: str, content: dict[str, Any]) -> Target:
 
 @functools.cache
 def all_targets() -> dict[str, Target]:
-    """Return a dictionary of all targets: name -> target."""
+    """Return a dictionary that maps the name of each target to the target."""
     read = [make_target(name, tomllib.loads(f.read_text(encoding="utf-8"))) for name, f in target_files().items()]
     # the targets that Unicorn emulates come first
     return {target.name: target for target in sorted(read, key=lambda t: (t.unicorn is None, t.name))}

@@ -70,7 +70,7 @@ class EmulatedCpu:
         """Call a function whose arguments are pointers, followed by one number.  Returns the function's result as an
         unsigned 32-bit integer.
 
-        Raises CheckFailed if the CPU stops, such as at an unknown instruction or an invalid address.
+        Raises CheckFailed if the CPU stops, for example at an unknown instruction or an invalid address.
         """
         import unicorn
 
@@ -132,7 +132,7 @@ class EmulatedCpu:
         return int(self.counts[1:].sum())
 
     def executed(self) -> dict[int, int]:
-        """Return the number of executions of each instruction so far, by address."""
+        """Return a dictionary that maps each instruction's address to the number of its executions so far."""
         return {int(self.counts[0]) + 2 * int(i): int(self.counts[1 + i]) for i in np.flatnonzero(self.counts[1:])}
 
     def paint_stack(self, floor: int) -> None:
@@ -141,7 +141,7 @@ class EmulatedCpu:
         self.uc.mem_write(floor, bytes([PAINT]) * (self.top - floor))
 
     def stack_used(self) -> int:
-        """Return how many bytes of the stack were used since the stack was painted."""
+        """Return the number of bytes of the stack that have been used since it was painted."""
         area = np.frombuffer(self.uc.mem_read(self.floor, self.top - self.floor), np.uint8)
         touched = np.flatnonzero(area != PAINT)
         return len(area) - int(touched[0]) if len(touched) else 0
@@ -165,10 +165,10 @@ class UnicornModel:
     """A model on the emulated CPU, with the same methods as CModel.
 
     The model is at the start of the part's RAM, and the stack is at the end of the RAM.
-    costs: function -> instructions of each call that was not refused: the main question (such as predict) and the update
-    in ``prequential``, questions in ``ask``, visits and actions.
+    costs: dict that maps functions to the number of instructions in each call that was not refused.  It includes the
+    main question (such as predict) and the update in ``prequential``, questions in ``ask``, visits, and actions.
     hardest: the most expensive call of the main question, and of the update.
-    other_calls: function -> the largest number of instructions in one ``call``.
+    other_calls: dict that maps functions to the largest number of instructions in one ``call``.
     at_once: number of rows that a caller should pass to one call of ``prequential``.  Between two calls, ``spent`` has
     the number of all instructions so far.
     """
@@ -229,7 +229,7 @@ class UnicornModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Return the values that NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         answers, statuses = self.program.answers(question, len(x), self.memory), np.zeros(len(x), np.int32)
         with self._on_device():
             for t, row in enumerate(np.ascontiguousarray(x, self.dtype)):
@@ -246,7 +246,7 @@ class UnicornModel:
         return np.array(statuses, np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Return what NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Return the values that NAME_<name> writes, (values,), and its status, like HostModel.read."""
         room = self.program.reading(name, self.memory)
         with self._on_device():
             self.machine.uc.mem_write(self.answer, room.tobytes())
@@ -289,7 +289,7 @@ class UnicornModel:
         return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype)
 
     def take(self, name: str, x: np.ndarray, y: Any) -> int:
-        """Call the update or a visit for one sample and its label (an empty array without labels).  Returns the status."""
+        """Call the update or a visit for one sample and its label (an empty array if there are no labels).  Returns the status."""
         y = np.asarray(y, self.label_dtype)
         self.machine.uc.mem_write(self.x, x.tobytes())
         if self.program.label_kind == "none" or name in self.program.promises:
@@ -326,7 +326,7 @@ class UnicornModel:
 
     @property
     def stack_bytes(self) -> int:
-        """The largest use of the stack since ``paint_stack``."""
+        """The largest stack use in bytes since ``paint_stack``."""
         return self.machine.stack_used()
 
     def paint_stack(self) -> None:

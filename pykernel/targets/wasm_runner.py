@@ -25,7 +25,9 @@ def module(
     level: str = "-O2",
     flags: Sequence[str] = (),
 ) -> bytes:
-    """Compile a WebAssembly module that exports the functions ``entries``.  files: name -> C text, written to ``folder``."""
+    """Compile a WebAssembly module that exports the functions ``entries``.  files: dict that maps file names to C
+    texts, which are written to ``folder``.
+    """
     assert target.zig is not None
     sources = write_sources(folder, files)
     words = (*target.zig.flags, *COMMON, level, *flags)

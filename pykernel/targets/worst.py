@@ -14,7 +14,8 @@ from pykernel.targets.unicorn_runner import Call, UnicornModel
 TRIES = 1000
 INSTRUCTIONS = 100_000_000
 """A search ends after TRIES tries or after INSTRUCTIONS emulated instructions.  With software floating point, the limit
-of instructions is usually reached first."""
+on instructions is usually reached first.
+"""
 POOL = 16  # number of states that are kept
 FARTHEST = (*2.0 ** np.arange(24, 0, -1), 0.0)
 """Factors, the largest first.  The search takes the first factor with which the device accepts the state."""
@@ -22,11 +23,12 @@ FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 
 
 def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, seed: int = 0, tries: int = TRIES) -> Call:
-    """Search for the most expensive call of a question or update, by hill climbing from the most expensive call of the stream.
+    """Search for the most expensive call of a question or update, by hill climbing from the most expensive call in the
+    stream.
 
     Each try begins with a state and a sample (from the most expensive call so far, or at random), changes the sample, and
-    counts the instructions of a call.  Every state that is tried can occur on a device: updates lead to this state from
-    a state of the stream, from a state after a restore or another call, or from a forged snapshot that the device
+    counts the instructions of a call.  Every state that is tried can occur on a device, because updates lead to it from
+    a state in the stream, from a state after a restore or another call, or from a forged snapshot that the device
     accepts.  The result depends only on the arguments.
     """
     rng = np.random.default_rng(seed)

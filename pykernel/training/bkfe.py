@@ -33,7 +33,7 @@ from pykernel.training.reduced import FeatureRows, merged
 Method = Literal["closed", "alternating"]
 
 DENSE = 1024
-"""Largest number of rows N for which a dense solver always computes the eigenvalues.
+"""If N is at most this number, a dense solver computes the eigenvalues.
 
 For larger N, the Lanczos method computes the r largest eigenvalues if r <= N / 10.
 """
@@ -50,7 +50,7 @@ class Factors:
     Attributes
     ----------
     a : (N, r) float64
-        The coefficients of L = Phi A.  With method "closed", the column of a direction that vanishes is zero.
+        The coefficients of L = Phi A.  With method "closed", directions that vanish have columns of zeros.
     q : (r, N) float64
         The samples' coordinates, which minimise the objective for this A.
     objective : (iterations,) float64
@@ -97,13 +97,13 @@ def bkfe(
         r, the maximum number of directions.  The number of directions that do not vanish is at most N, and at most the
         number of K's eigenvalues above lambda^2.
     shrinkage : float
-        lambda > 0, in the unit of the square root of a kernel value.
+        lambda > 0, in the same unit as the square root of a kernel value.
     method : {"closed", "alternating"}
         "closed": LQ is Phi with each singular value sigma replaced by max(sigma - lambda, 0).  This is the limit of the
         iteration.  The cost is O(N^3) if N <= 1,024 or r > N / 10; otherwise the Lanczos method computes about 10 r
         products with K, O(N^2) each.
         "alternating": from a random start, Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 are computed in
-        turn.  Each of them minimises the objective exactly for the present value of the other.  O(N^2 r) per iteration.
+        turn.  Each step minimises the objective exactly while the other matrix is fixed.  O(N^2 r) per iteration.
         Each iteration multiplies the error of A by max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the
         error of the objective by the square of this number.  Convergence is slow if eigenvalues are close together, or
         if lambda is small.
@@ -162,7 +162,7 @@ def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.nd
     order = np.argsort(found[0])[::-1]
     values, vectors = found[0][order], found[1][:, order]
     values[values <= n * EPS * max(values[0], 0.0)] = 0.0
-    # the sign of an eigenvector is arbitrary: its largest element is made positive
+    # the sign of an eigenvector is arbitrary, so the element of largest magnitude is made positive
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(count)])
     return np.maximum(values, 0.0), vectors * np.where(signs == 0, 1.0, signs)
 
@@ -227,7 +227,7 @@ def inverse_of(values: np.ndarray, shrinkage: float) -> np.ndarray:
 
 
 def above_rounding(values: np.ndarray) -> np.ndarray:
-    """Return, for each eigenvalue of G, whether the eigenvalue is more than a rounding error."""
+    """Return a Boolean array that is True for the eigenvalues of G that are more than rounding errors."""
     return np.asarray(values > len(values) * EPS * values.max(initial=0.0))
 
 
@@ -238,14 +238,14 @@ def symmetric(a: np.ndarray) -> np.ndarray:
 def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
     """Return BKFE's optimum within the span of a basis, as weights of the basis's projection features.
 
-    basis: n vectors.  x: N rows, as ``as_rows`` accepts them.  rank: r, the maximum number of features.  shrinkage:
-    lambda.
+    basis: n vectors.  x: N rows, in any form that ``as_rows`` accepts.  rank: r, the maximum number of features.
+    shrinkage: lambda.
 
     Returns W (n, k) and sigma (k,), descending.  The features are W'z(x) for the k <= r directions whose singular
     values sigma are above lambda.  W_i = (sigma_i - lambda) / sigma_i v_i, where v_i are the right singular vectors of
-    Z, the matrix with a row z(x) for each x.  The squares of the i-th feature over the rows sum to (sigma_i - lambda)^2.
-    ``HostSubspace.fit(..., basis=basis)`` gives the same features, except for order and signs.  The computation takes
-    one pass, O(N n (D + n)).  Raises UserError if an argument is invalid or no direction remains.
+    Z, the matrix with a row z(x) for each x.  The squares of the i-th feature, summed over all rows, give
+    (sigma_i - lambda)^2.  ``HostSubspace.fit(..., basis=basis)`` gives the same features, except for order and signs.
+    The computation takes one pass, O(N n (D + n)).  Raises UserError if an argument is invalid or no direction remains.
     """
     rank, shrinkage = checked_count(rank, "rank", 1), checked_positive(shrinkage, "shrinkage")
     sigma, turned = directions(basis, as_rows(x), rank)
@@ -261,8 +261,8 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
 
 
 def directions(basis: Basis, rows: Rows, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest singular values of the matrix of projection features, at most ``rank`` of them, and their
-    right singular vectors, (r, n).
+    """Return up to ``rank`` of the largest singular values of the matrix of projection features, and their right
+    singular vectors, (r, n).
     """
     triangle = np.zeros((len(basis), len(basis)))
     for _, z in FeatureRows(basis, rows, keep=0):

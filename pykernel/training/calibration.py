@@ -28,8 +28,8 @@ because the differences may be rounding errors.
 def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
     """Return the sigmoid's targets: (N+ + 1) / (N+ + 2) for positive samples, and 1 / (N- + 2) for negative samples.
 
-    positive: (l,) bool; weights: (l,), the sample weights.  The targets (l,) lie inside (0, 1), so that the sigmoid's
-    parameters stay finite even if the classes are separated.  See Platt (1999), section 2.1.
+    positive: (l,) bool; weights: (l,), the sample weights.  The targets (l,) lie strictly between 0 and 1, so that the
+    sigmoid's parameters stay finite even if the values separate the classes.  See Platt (1999), section 2.1.
     """
     positive = np.asarray(positive, bool)
     each = np.ones(len(positive)) if weights is None else np.asarray(weights, np.float64)
@@ -38,14 +38,15 @@ def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
 
 
 def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
-    """Return (a, b) of the best sigmoid with a <= 0, which does not decrease with f.  O(l) for each of about ten steps.
+    """Return (a, b) of the best sigmoid with a <= 0, so that p does not decrease with f.  O(l) for each of about ten
+    steps.
 
-    values: (l,) finite decision values of samples that the function was not trained on; positive: (l,) bool;
-    resolution: all values are treated as equal if half their range is at most ``resolution``, or at most SAME times the
-    largest magnitude, because the differences may be rounding errors; weights: (l,), positive sample weights.
+    values: (l,) finite decision values of samples that the function was not trained on.  positive: (l,) bool.  weights:
+    (l,), positive sample weights.  resolution: all values are treated as equal if half their range is at most
+    ``resolution``, or at most SAME times the largest magnitude, because the differences may be rounding errors.
 
-    The minimiser is unique.  If a decreasing sigmoid would fit better, because the function is worse than chance on
-    unseen samples, or if all values are equal, then a is 0, and the probability is the mean of the targets.  The result
+    The minimiser is unique.  If all values are equal, or if a decreasing sigmoid would fit better because the function
+    is worse than chance on unseen samples, then a = 0, and the probability is the mean of the targets.  The result
     depends on the unit of the values: for ``c f + d`` with c > 0, the result is (a / c, b - a d / c).
 
     Raises ValueError if the shapes differ, there are no samples, or a value is not finite.
@@ -71,7 +72,7 @@ def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: An
 
 
 def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[float, float]:
-    """Return the minimiser for values within [-1, 1], starting at a = 0.  Lin et al. (2007), appendix C."""
+    """Return the minimiser (a, b) for values within [-1, 1].  The search starts at a = 0.  Lin et al. (2007), appendix C."""
 
     def loss(a: float, b: float) -> float:
         s = a * z + b

@@ -51,7 +51,7 @@ underflow.
 
 NO_COLUMNS = np.zeros(0, np.int64)
 TOGETHER = 2**18
-"""Maximum number of elements of an array in which several folds of equal size are computed together."""
+"""Several folds of equal size are computed together in arrays of at most this many elements."""
 
 # ------------------------------------------------------------------------------------------------------ the problems
 
@@ -69,7 +69,7 @@ class _Weights:
     """The effect of a ridge on each direction.
 
     kept: for each direction, the fraction of the targets' component that remains in the residuals.  cos, sin: for KFD,
-    cosine and sine of the angle whose tangent is the direction's scale divided by sqrt(ridge).
+    the cosine and sine of the angle whose tangent is the direction's scale divided by sqrt(ridge).
     """
 
     kept: np.ndarray
@@ -89,7 +89,7 @@ class _Problem(ABC):
     """
 
     columns = NO_COLUMNS
-    """(p,): for each basis vector, the sample whose removal also removes the vector's column, or -1 for none."""
+    """(p,): for each basis vector, the sample whose removal also removes the vector's column, or -1 if there is none."""
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
         gram = checked_table(gram, "the Gram matrix", "(samples, basis vectors)", least=1)
@@ -221,8 +221,8 @@ class _Problem(ABC):
 
 @dataclass(frozen=True)
 class _Taught:
-    """Targets y (l, o), their components along the directions (m, o), and their part outside of the span (l, o) or
-    None.
+    """Targets y (l, o), their components along the directions (m, o), and their part outside the span, (l, o), or None
+    if the directions are complete.
     """
 
     y: np.ndarray
@@ -299,7 +299,7 @@ class FisherProblem(_Problem):
 
     @cached_property
     def _alone(self) -> tuple[np.ndarray, np.ndarray]:
-        """The samples from which exactly one basis vector comes, and these basis vectors: (n,) and (n,)."""
+        """The samples that exactly one basis vector comes from, (n,), and these basis vectors, (n,)."""
         places = np.flatnonzero((self.columns >= 0) & (self._uses[self.columns] == 1))
         return self.columns[places], places
 
@@ -357,12 +357,12 @@ class RidgeProblem(_Problem):
     alpha = 0.
 
     gram: (l, l), symmetric.  bias: True for LS-SVM (Suykens and Vandewalle 1999), False for kernel ridge regression.
-    If the targets have weights s, the system is (K + ridge diag(1 / s)) alpha = y, which is solved through the matrix
-    S K S + ridge I with S = diag(sqrt(s)).
+    If the targets have weights s, the system is (K + ridge diag(1 / s)) alpha = y, which is solved with the matrix
+    S K S + ridge I, where S = diag(sqrt(s)).
 
     The Gram matrix, centred if there is a bias, is decomposed in O(l^3).  The problem holds about 2 l^2 numbers in
-    memory.  Raises UserError; solve() and the other methods also raise UserError if the Gram matrix plus the ridge is
-    not positive definite.
+    memory.  Raises UserError.  solve() and the other methods also raise it if the Gram matrix plus the ridge is not
+    positive definite.
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
@@ -412,8 +412,8 @@ def fold_numbers(folds: Any, samples: int) -> np.ndarray:
 
 
 def _centred(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Project the columns of a (l, n) onto the complement of ``unit``, and return their coordinates (l - 1, n) in an
-    orthonormal basis.  O(l n).
+    """Project the columns of ``a`` (l, n) onto the complement of ``unit``, and return their coordinates (l - 1, n) in
+    an orthonormal basis.  O(l n).
 
     unit: (l,), a unit vector of positive numbers.  The basis is the last l - 1 columns of the Householder reflection that
     maps the unit vector to the first axis.
@@ -423,7 +423,7 @@ def _centred(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
 
 
 def _spread(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Invert _centred(): return the vectors (l, n) that have the coordinates a (l - 1, n).  O(l n)."""
+    """Invert _centred(): return the vectors (l, n) that have the coordinates ``a`` (l - 1, n).  O(l n)."""
     total = unit[1:] @ a
     return np.vstack([-total, a - np.outer(unit[1:], total / (unit[0] + 1))])
 
@@ -456,7 +456,7 @@ def alike(
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a^-1 b for a (n, f, f) and b (n, f, o), or least-squares solutions if a matrix is exactly singular."""
+    """Return a^-1 b for ``a`` (n, f, f) and ``b`` (n, f, o), or least-squares solutions if a matrix is exactly singular."""
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:

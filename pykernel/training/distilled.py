@@ -1,13 +1,13 @@
 """Approximation of a kernel machine by a machine with fewer vectors (distillation), in three steps.
 
-1. Vectors are selected from the machine's vectors one at a time, each so that the residual of the machine's functions
-   in feature space is smallest.  The machine is projected onto the span of the selected vectors: a = K_mm^-1 K_mn w (B.
-   Mitchinson, T. J. Dodd, R. F. Harrison, *Reduction of Kernel Models*, Sheffield 2003; orthogonal least squares, S.
-   Chen, C. F. N. Cowan, P. M. Grant 1991).
-2. The weights are also fitted, by ridge regression, to the values of the machine's functions on rows of data.  The
-   weights with the smaller error on held-out rows are used.
+1. Some of the machine's vectors are selected, one at a time: each is the vector that leaves the smallest residual of the
+   machine's functions in feature space.  The machine is projected onto the span of the selected vectors:
+   a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F. Harrison, *Reduction of Kernel Models*, Sheffield 2003;
+   orthogonal least squares, S. Chen, C. F. N. Cowan, P. M. Grant 1991).
+2. Ridge regression also fits weights to the values of the machine's functions on rows of data.  The weights with the
+   smallest error on held-out rows are used.
 3. Vectors, widths and weights are trained together to fit these values (``pykernel.training.vectors``), until the error
-   on held-out rows stops falling.  The result is the reduced set of C. J. C. Burges (1996).
+   on held-out rows stops falling.  The result is a reduced set (C. J. C. Burges, 1996).
 
 The result has a Gaussian kernel, whatever kernel the machine has.  Labels are not needed, because the machine's
 functions can be computed for any row.
@@ -32,10 +32,11 @@ from pykernel.training.machine import Machine, votes
 from pykernel.training.trained import compact
 
 LEAST_ROWS = 30
-"""Minimum number of rows of a recording.  With fewer rows, too few would remain to measure the loss."""
+"""Minimum number of rows in a recording.  With fewer rows, too few would remain to measure the loss."""
 FEW = 1000
-"""A recording with fewer rows than this is extended by rows that are generated from its rows.  Generated rows are used only in the
-search."""
+"""A recording with fewer rows than this is extended by rows that are generated from its rows.  The generated rows are
+used only for the search.
+"""
 MADE_UP = 4000
 """Number of generated rows if there is no recording."""
 MANY = 10_000
@@ -50,20 +51,20 @@ STEPS = 1000
 """Maximum number of steps of a search."""
 FAR = 1e6
 """Largest difference between an input and its mean over the rows.  The unit is the kernel's width for Gaussian kernels,
-and the input's standard deviation for other kernels.  The inputs of a device differ less from the mean, and k-means
-would overflow on larger differences.
+and the input's standard deviation for other kernels.  Inputs on a device stay closer to their mean, and k-means would
+overflow for larger differences.
 """
 VALUES = 2**22
 """Maximum number of kernel values in memory at once."""
 SPANNED = 1e-6
 """A vector whose residual in feature space is below this number is treated as a combination of the selected vectors."""
 NORMAL = 1.959964
-"""Half the width of a 95 % interval, in standard errors."""
+"""Half the width of a 95 % confidence interval, in standard errors."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss on rows, with the limits of its 95 % interval."""
+    """A loss measured on rows, with the limits of its 95 % confidence interval."""
 
     value: float
     low: float
@@ -75,11 +76,12 @@ class Distilled:
     """The result of ``distil``.
 
     machine: the smaller machine; vectors_before: the number of vectors of the original machine.  rows: number of rows
-    on which the loss was measured; they took no part in the search.  made_up: whether these rows were generated from
-    the vectors.
+    on which the loss was measured; none of them was used in the search.  made_up: whether these rows were generated
+    from the vectors.
     error: root mean square difference between the two machines' functions, in units of the original functions' standard
     deviations; None if functions for pairs of classes were replaced by one function for each class.
-    classes_differ: fraction of the rows whose predicted class differs; None if the machine predicts numbers.
+    classes_differ: fraction of the rows for which the two machines predict different classes; None if the machine
+    predicts numbers.
     steps: the value of ``error``, or of ``classes_differ`` if ``error`` is None, after each of the steps "projected",
     "weighed" and "moved".  "projected" is None if the kernel is not positive definite, or if the machine is only a part
     of the model.
@@ -116,18 +118,17 @@ def distil(
     seed: int = 0,
     answers: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Distilled:
-    """Return a machine with m vectors that approximates the functions of the given machine.  The result is
-    deterministic.
+    """Approximate the functions of a machine by a machine with m vectors.  The result is deterministic.
 
     x: rows of inputs, (rows, DIM), similar to those on which the machine will be used; None: rows are generated from
     the machine's vectors.
-    answers: a function that returns the model's functions at rows of scaled inputs, (rows, F); needed if the machine is
-    only a part of the model.
+    answers: a function that returns the values of the model's functions at rows of scaled inputs, (rows, F); needed if
+    the machine is only a part of the model.
     O(steps rows m D + rows n D + n^2 D) for n vectors.  Raises UserError.
     """
     where = machine.source
     if machine.linear and answers is None:
-        raise UserError(f"{where}: is linear, and has one vector for each function already; leave vectors out")
+        raise UserError(f"{where}: is linear, and already has one vector for each function; leave vectors out")
     whole, machine = machine, machine if machine.linear else compact(machine)
     m = checked_count(m, f"{where}: vectors", 1)
     if m >= len(machine.vectors):
@@ -141,7 +142,7 @@ def distil(
 
 
 def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> list[np.ndarray]:
-    """Return scaled inputs in three parts: for the training, for early stopping, and for measuring the loss."""
+    """Return scaled inputs in three parts: for training, for early stopping, and for measuring the loss."""
     if x is None:
         if machine.function in HIDDEN:
             raise UserError(
@@ -169,8 +170,8 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
 
 
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Generate rows similar to the given rows, (count, D).  Each generated row takes every input from one of two given
-    rows, chosen at random.
+    """Generate rows similar to the given rows, (count, D).  Each generated row mixes two given rows: every input is
+    taken from one of the two, chosen at random.
 
     docs/data/distilled-rows.csv compares this with other methods.
     """
@@ -354,7 +355,7 @@ class _Search:
     # ---- the loss
 
     def _functions(self, smaller: Machine) -> np.ndarray:
-        """Return a smaller machine's functions at the rows on which the loss is measured."""
+        """Return the values of a smaller machine's functions at the rows on which the loss is measured."""
         z = self.judged
         if smaller.scale is not None:  # the rows are scaled for the source machine, so undo that scaling first
             own = np.ones(smaller.dim) if self.machine.scale is None else self.machine.scale
@@ -370,7 +371,8 @@ class _Search:
         return Loss(math.sqrt(mean), math.sqrt(max(0.0, mean - off)), math.sqrt(mean + off))
 
     def _differ(self, smaller: Machine, by_pairs: bool = False) -> Loss:
-        """Return the fraction of rows whose predicted class differs, with E. B. Wilson's interval (1927).
+        """Return the fraction of rows for which the two machines predict different classes, with E. B. Wilson's
+        confidence interval (1927).
 
         by_pairs: whether the smaller machine's functions are for pairs of classes, as in the source.
         """

@@ -25,7 +25,7 @@ class LowRankSystem:
     sigma: a number, or an array with a number for each row, (l,).
 
     The set-up takes O(l n^2): R in I + C' Sigma^-1 C = R'R is computed by QR of [Sigma^-1/2 C; I], not from products.  A
-    solve takes O(l n) for each column of b.  See paper 002, section 6.1, which gives O(l n^2) for each column.  Raises
+    solve takes O(l n) for each column of b.  (Paper 002, section 6.1, states O(l n^2) for each column.)  Raises
     UserError.
     """
 
@@ -45,12 +45,13 @@ class LowRankSystem:
         return len(self.c)
 
     def product(self, b: Any) -> np.ndarray:
-        """Return A b, in the shape of b: (l,) or (l, k).  O(l n k)."""
+        """Return A b, with the shape of b: (l,) or (l, k).  O(l n k)."""
         b = self._right(b)
         return self._expanded(self._projected(b)) + (b.T * self.sigma).T
 
     def solve(self, b: Any, refinements: int = 1) -> np.ndarray:
-        """Return A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k).  Each refinement solves one more system and multiplies by A once.
+        """Return A^-1 b, with the shape of b: (l,) or (l, k).  O(l n k).  Each refinement solves one more system and
+        multiplies by A once.
 
         With one refinement, the backward error is as small as that of Gaussian elimination with A, even if Sigma is small
         compared with C C'.

@@ -7,7 +7,7 @@ section 6.2.
 
 l rows, n vectors v_j, f(x) = sum_j alpha_j k(v_j, x) + b.  ``pykernel.training.svm.Dual`` defines the losses, and s, c and h of each
 variable.  HiGHS's simplex method solves the dual.  The dual is faster to solve than the primal, because it has few
-constraints apart from the bounds of its variables:
+constraints apart from the bounds on its variables:
 
     min  sum_j |alpha_j| + sum_i h_i max(0, -(s_i f(x_i) + c_i))
     max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta_i = sum of s u over row i's variables
@@ -17,9 +17,9 @@ in magnitude, adding the row as a vector would lower the objective.  The trainin
 judge, generate more basis functions), and starts from a greedy basis.  Each round adds the rows with the highest
 prices, and removes vectors whose weight is 0 and whose price is low.
 
-**A bound.**  Divided by the largest price of all rows, u is feasible in the dual of the machine that has all l rows as
-vectors.  Therefore -c'u, divided by the largest price, is at most the optimum of this machine, in spite of rounding
-errors.  ``Round.excess`` is the relative distance to this bound.
+**A bound.**  If u is divided by the largest price of all rows, it is feasible in the dual of the machine that has all l
+rows as vectors.  Therefore -c'u, divided by the largest price, is a lower bound on the optimum of this machine, even
+with rounding errors.  ``Round.excess`` is the relative distance to this bound.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ LEFT = 1e-9
 """Weights smaller than this fraction of the largest weight are set to 0."""
 NEAR = 0.9
 """Two limits.  A vector with the weight 0 stays if its price is above NEAR.  If the cosine between two rows in the
-kernel's feature space is above NEAR, only the row with the higher price enters in a round.
+kernel's feature space is above NEAR, only the row with the higher price is added in a round.
 """
 AMONG = 8
-"""The m rows that enter in a round are chosen among the AMONG * m rows with the highest prices."""
+"""The m rows that are added in a round are chosen from the AMONG * m rows with the highest prices."""
 WIDER = 4
 """The training stops adding vectors when more than WIDER * ``n_max`` vectors have nonzero weights, because most of
-these vectors would be removed again.
+these vectors would be removed later.
 """
 MOST = 2**26
-"""Maximum size of a linear program's matrix: 512 MB, of which SciPy makes several copies."""
+"""Maximum number of elements in a linear program's matrix.  They need 512 MB, and SciPy makes several copies."""
 BLOCK = 2**22
-"""Maximum number of kernel values in memory at once: 32 MB."""
+"""Maximum number of kernel values in memory at once; they need 32 MB."""
 Tell = Callable[[float, str], None]
 """A function that is called with the completed fraction of the work and a description of the current work."""
 
@@ -76,10 +76,12 @@ class Solution:
 
 
 def solve(dual: Dual, values: np.ndarray) -> Solution:
-    """Solve the machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS finds no solution.
+    """Solve the linear program of a machine with n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS
+    finds no solution.
 
-    The program is scaled: functions are in the targets' unit, kernel values are divided by the largest value of their vector, and
-    u is divided by the mean of h or by the reciprocal of the largest kernel value, whichever is smaller.
+    The linear program is scaled: functions are in the targets' unit, kernel values are divided by the largest value of
+    their vector, and u is divided by the mean of h or by the reciprocal of the largest kernel value, whichever is
+    smaller.
     """
     q, n = len(dual.sign), values.shape[1]
     scale = np.abs(values).max(axis=0)
@@ -99,7 +101,7 @@ def solve(dual: Dual, values: np.ndarray) -> Solution:
     )
     if found.x is None or found.status != 0:
         raise UserError(
-            f"HiGHS cannot solve the linear program with {n:,} vectors; scale the data, or take a smaller C"
+            f"HiGHS cannot solve the linear program with {n:,} vectors; scale the data, or use a smaller C"
         )
     alpha = -found.eqlin.marginals[:n] * (dual.unit / scale)
     alpha[np.abs(alpha) <= LEFT * np.abs(alpha).max(initial=0.0)] = 0.0
@@ -132,9 +134,9 @@ def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
 class Round:
     """The result for one set of vectors.  Steps and objective are summed over all functions.
 
-    weighted: number of vectors with a nonzero weight in any function.  gap: the largest relative duality gap of a
+    weighted: number of vectors with a nonzero weight in any function.  gap: the largest relative duality gap of any
     function, (objective - dual) / objective, which is due to rounding.  residual: the highest price of any row minus 1,
-    or 0 if no price is above 1.  excess: an upper bound of (objective - optimum) / objective, the largest of all
+    or 0 if no price is above 1.  excess: an upper bound on (objective - optimum) / objective, the largest over all
     functions.  The optimum is that of the machine in which every row is a vector.
     """
 
@@ -157,7 +159,7 @@ class SparseModel:
     bias: np.ndarray
 
     def predict(self, x: Any) -> np.ndarray:
-        """Return the functions' values, (l, o).  x: l rows, as ``as_rows`` accepts them.  O(n D) for each row."""
+        """Return the functions' values, (l, o).  x: l rows, in any form that ``as_rows`` accepts.  O(n D) for each row."""
         return each_row(as_rows(x), max(1, BLOCK // len(self.vectors)), self._of, len(self.bias))
 
     def _of(self, block: np.ndarray) -> np.ndarray:
@@ -169,7 +171,7 @@ class Trained:
     """The result of ``train``.
 
     model: the machine, without vectors whose weights are all 0.  start: vectors for a warm start, namely those with
-    nonzero weights before vectors were removed to satisfy ``n_max``.  beta: (l, o), the dual's weights of the rows.
+    nonzero weights before vectors were removed to satisfy ``n_max``.  beta: (l, o), the dual coefficients of the rows.
     rounds: the result for each set of vectors.  reached: a sentence about the last result.  interrupted: whether Ctrl-C
     ended the training.
     """
@@ -188,20 +190,20 @@ class Trained:
 
     @property
     def reached(self) -> str:
-        """A sentence about the result, and the reason why no more vectors entered."""
+        """A sentence about the result, and the reason why no more vectors were added."""
         last, rows = self.rounds[-1], len(self.beta)
         told = (
             f"{last.weighted:,} of {last.vectors:,} vectors have nonzero weights, and with all {rows:,} rows as vectors the objective "
-            f"would be lower by {short(100 * last.excess)} % at most"
+            f"would be at most {short(100 * last.excess)} % lower"
         )
         if last.gap > ENOUGH:
-            told += f"; rounding errors leave a relative gap of {last.gap:.1g}: scale the data, or take a smaller C"
+            told += f"; rounding errors leave a relative gap of {last.gap:.1g}; scale the data, or use a smaller C"
         return f"{told}; {self.stopped}" if self.stopped else told
 
 
 @dataclass(frozen=True, eq=False)
 class _Function:
-    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the
+    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound on the
     optimum of the machine in which every row is a vector.
     """
 
@@ -261,15 +263,14 @@ def train(
     duals : sequence of Dual
         One dual for each function.  The functions share the vectors.
     n_max : int
-        Maximum number of vectors with nonzero weights.  While more vectors have nonzero weights, the vectors that
-        contribute least are removed, at most half of them at a time, and the weights of the remaining vectors are
-        computed again.
+        Maximum number of vectors with nonzero weights.  While more vectors have nonzero weights, those that contribute
+        least are removed (at most half of the vectors at a time), and the weights of the others are computed again.
     first : int
         Number of vectors in the first set.
     tolerance : float
         Largest amount by which a price may exceed 1.
     basis : Basis, optional
-        If given, the vectors of this basis are used, and no other vectors enter.
+        If given, the vectors of this basis are used, and no others are added.
     start : (n, D) array, optional
         The first set of vectors, for example from an earlier solution.
     method, seed, **options
@@ -322,7 +323,7 @@ def train(
             vectors = fewer
             functions = _solved(duals, rows, kernel, vectors, functions, 0.0, tell)
             rounds.append(_round(functions))
-            stopped = stopped if interrupted else f"more than {n_max:,} vectors were not allowed"
+            stopped = stopped if interrupted else f"at most {n_max:,} vectors were allowed"
     alpha = _alpha(functions)
     weighted = np.asarray(alpha.any(axis=1))
     weighted[0] |= not weighted.any()
@@ -361,7 +362,7 @@ def _solved(
 ) -> list[_Function]:
     """Return the functions for the given vectors.
 
-    A function is not solved again if its prices are low enough and it was solved for the same vectors.
+    A function is not solved again if it was already solved for these vectors and its prices are low enough.
     """
     values = each_row(rows, max(1, BLOCK // len(vectors)), lambda block: kernel.gram(block, vectors), len(vectors))
     made: list[_Function] = []
@@ -393,7 +394,7 @@ def _alpha(functions: Sequence[_Function]) -> np.ndarray:
 
 
 def _stay(functions: Sequence[_Function]) -> np.ndarray:
-    """Return whether each vector has a nonzero weight or a high price in any function, (n,)."""
+    """Return a Boolean array (n,) that is True for the vectors with a nonzero weight or a high price in any function."""
     return _alpha(functions).any(axis=1) | (np.max([each.own for each in functions], axis=0) > NEAR)
 
 

@@ -15,7 +15,7 @@ from pykernel.spec.kernel_settings import ACTIVATIONS
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, shown_value
 
 NUMBERS_LIMIT = 2**24
-"""Maximum number of elements of a table.  The largest model that a spec can hold has fewer elements."""
+"""Maximum number of elements in a table.  The largest model that a spec can hold has fewer elements."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class Machine:
         return self.kernel.gram(z, self.vectors)
 
     def functions(self, z: np.ndarray) -> np.ndarray:
-        """Return all functions at rows of scaled inputs z, (rows, F).  Functions of pairs of classes are in the order
-        (0,1), (0,2), ..., (1,2).
+        """Return the values of all functions at rows of scaled inputs z, (rows, F).  Functions for pairs of classes are
+        in the order (0,1), (0,2), ..., (1,2).
         """
         return np.asarray(self.values(z) @ self.columns_of_weights() + self.bias)
 
@@ -138,11 +138,11 @@ class Machine:
 
 
 def votes(functions: np.ndarray, classes: int) -> np.ndarray:
-    """Return the number of votes for each class, (rows, classes), counted from the functions of pairs of classes.
+    """Return the number of votes for each class, (rows, classes), counted from the functions for pairs of classes.
 
-    To each number of votes a term between -1/3 and 1/3 is added, which is larger if the votes for the class were
-    clearer.  The result equals scikit-learn's decision_function, with one exception: a value of exactly zero is a vote
-    for the second class, as in scikit-learn's predict.
+    A term between -1/3 and 1/3 is added to each number of votes; the clearer the votes for the class, the larger the
+    term.  The result equals scikit-learn's decision_function, with one exception: a value of exactly zero is a vote for
+    the second class, as in scikit-learn's predict.
     """
     counted, clear = np.zeros((2, len(functions), classes))
     for p, (i, j) in enumerate(pairs(classes)):
@@ -173,7 +173,7 @@ def checked(machine: Machine, where: str) -> Machine:
 
 
 def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) -> np.ndarray:
-    """Return finite numbers of the given shape, in float64."""
+    """Return the values as a finite float64 array of the given shape.  Raises UserError."""
     try:
         if math.prod(getattr(values, "shape", ())) > NUMBERS_LIMIT:
             raise UserError(f"{where}: {name} holds more than {NUMBERS_LIMIT:,} numbers; no device holds such a model")
@@ -183,7 +183,7 @@ def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) 
         if np.iscomplexobj(values):
             raise TypeError
         if hasattr(values, "check_format"):
-            values.check_format(full_check=True)  # otherwise indices could lie outside of the sparse matrix
+            values.check_format(full_check=True)  # otherwise indices could lie outside the sparse matrix
         array = np.array(values.toarray() if hasattr(values, "toarray") else values, np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, UserError):

@@ -16,8 +16,9 @@ from pykernel.training.vectors import MANY
 PENALTIES = (1e-3, 0.1, 3.0)
 STEPS = 500
 HELD_OUT = 0.25
-"""Fraction of the rows, taken from the end, on which the penalty is chosen.  If these are fewer than two rows, the largest penalty is
-used."""
+"""Fraction of the rows, at the end, that is held out to choose the penalty.  If fewer than two rows are held out, the
+largest penalty is used.
+"""
 
 
 def trained_network(

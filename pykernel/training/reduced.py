@@ -50,12 +50,11 @@ from pykernel.training.targets import Targets
 from pykernel.training.trained import input_max_abs, lists
 
 BLOCK = 2**20
-"""Size of a block of features: 8 MB.  A pass keeps a few blocks in memory."""
+"""Approximate maximum number of elements in a block of features; they need 8 MB.  A pass keeps a few blocks in memory."""
 KEPT = 2**24
-"""Features and Gram matrices of at most this many numbers (128 MB) are kept.  Larger arrays are computed anew in each pass."""
+"""Features and Gram matrices of at most this many numbers (128 MB) are kept in memory.  Larger ones are computed again in each pass."""
 SMALL_FOLD = 256
-"""Folds of at most max(SMALL_FOLD, n) samples are left out by blocks of the hat matrix, and larger folds by merging
-factors."""
+"""Folds of at most max(SMALL_FOLD, n) samples are left out with blocks of the hat matrix, and larger folds by merging factors."""
 ROWS_FOR_SCALE = 2000
 """Number of rows from which the scale of widths and ridges is estimated."""
 REACH_POLYNOMIAL = 10.0
@@ -70,8 +69,8 @@ training.
 class FeatureRows:
     """Features of all rows in blocks, (l, n): z(x), or kernel values k_S(x) if ``columns`` is true.
 
-    Features of at most ``keep`` numbers are kept in memory.  Larger features are computed again in each pass, in
-    O(l n (D + n)), or O(l n D) with ``columns``.
+    Features are kept in memory if they have at most ``keep`` elements.  Otherwise they are computed again in each pass,
+    in O(l n (D + n)), or in O(l n D) if ``columns`` is true.
     """
 
     def __init__(self, basis: Basis, x: Any, columns: bool = False, keep: int = KEPT) -> None:
@@ -128,7 +127,7 @@ class ReducedModel:
         return solve_triangular(self.basis.factor, self.w, lower=True, trans=1, check_finite=False)
 
     def predict(self, x: Any) -> np.ndarray:
-        """Return the functions' values at rows, (l, o).
+        """Return the values of the functions at the rows of x, (l, o).
 
         O(n (D + n)) for each row.  x: anything that ``as_rows`` accepts.  Raises UserError.
         """
@@ -143,7 +142,7 @@ class ReducedProblem:
     in closed form.
 
     krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda.  This is kernel ridge
-    regression with the Nystroem kernel as its kernel, and minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
+    regression with the Nystroem kernel.  It minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
     ls-svm  min |y - Z w - b|^2 + ridge |w|^2: the primal of the LS-SVM with the Nystroem kernel.
     kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4); Fisher's discriminant with the coding
             "counts".
@@ -151,8 +150,8 @@ class ReducedProblem:
     If the targets have weights, each squared error is multiplied by its weight.  The basis does not depend on the
     weights.
 
-    x: l rows, as ``as_rows`` accepts them.  targets: the targets of the l rows.  keep: features are kept in memory if
-    they have at most this many elements.
+    x: l rows, in any form that ``as_rows`` accepts.  targets: the targets of the l rows.  keep: features are kept in
+    memory if they have at most this many elements.
 
     One pass over the rows computes a triangular factor R of [1 F Y], where F are the features, in O(l n^2).  R is
     computed by QR of blocks, without normal equations.  The same singular values of R are used for every ridge.
@@ -247,10 +246,10 @@ class ReducedProblem:
     def leave_fold_out_path(self, ridges: Sequence[float], folds: Any) -> np.ndarray:
         """Return ``leave_fold_out`` for R ridges, (R, l, o).
 
-        Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
+        Folds of more than max(256, n) samples are left out by merging the triangular factors of the other folds,
         which gives the same result as retraining.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2)
-        memory.  Smaller folds, of f samples each, are left out by blocks of the hat matrix, in O(l n f + l f^2) for
-        each ridge; the rows are then read in the order of the folds.
+        memory.  Smaller folds, of f samples each, are left out with blocks of the hat matrix, in O(l n f + l f^2) for
+        each ridge.  For them, the rows are read in the order of the folds.
         """
         values = self._checked(ridges)
         parts = fold_numbers(folds, self.samples)
@@ -402,7 +401,7 @@ def merged(triangle: np.ndarray, rows: np.ndarray) -> np.ndarray:
 class _Reduced(selection.Grid):
     """Models on a basis.
 
-    The basis is given as vectors, as a Basis, or as the number of vectors to choose with ``options`` of
+    The basis is given as vectors, as a Basis, or as the number of vectors to choose with the ``options`` of
     select_basis.
     """
 
@@ -448,11 +447,11 @@ def select_reduced(
 ) -> selection.Selection:
     """Cross-validate a reduced model at every width and ridge of a grid, and choose the best.  W O(l n^2) + W R O(l n o).
 
-    This function is like ``pykernel.training.selection.select``, which describes the other arguments, but accepts any number of
-    rows.  kernel: a kernel whose gamma is replaced for each width.  basis: a number of vectors, chosen anew for each width by
-    ``select_basis`` with ``options`` (method, candidates, tau, ...); positions of rows (n,); vectors (n, D); or a Basis, whose gamma
-    is the only width if ``widths`` is not given.  cv: "deleted" and "kept" give the same result, because the basis does not depend
-    on the labels.
+    This function is like ``pykernel.training.selection.select``, but accepts any number of rows.  The other arguments
+    are described there.  kernel: a kernel whose gamma is replaced for each width.  basis: a number of vectors, chosen
+    anew for each width by ``select_basis`` with ``options`` (method, candidates, tau, ...); positions of rows (n,);
+    vectors (n, D); or a Basis, whose gamma is the only width if ``widths`` is not given.  cv: "deleted" and "kept" give
+    the same result, because the basis does not depend on the labels.
     Raises UserError.
     """
     rows = as_rows(x)
@@ -499,8 +498,8 @@ def basis_of(vectors: Any, kernel: MercerKernel, epsilon: float = 1e-10, indices
     """Return the basis of given vectors (n, D), in their order.  A vector is left out if its residual delta is below
     epsilon.
 
-    indices: (n,), the row of the data for each vector, or -1 if not given.  ``trace`` is computed from the given
-    vectors, not from data.  O(n^3).
+    indices: (n,), the position of each vector in the data; all are -1 if not given.  ``trace`` is computed from the
+    given vectors, not from data.  O(n^3).
     Raises UserError.
     """
     vectors = checked_table(vectors, "vectors")
@@ -537,12 +536,12 @@ def nystrom_content(
     center: np.ndarray | None = None,
     scale: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Return the content of a spec of rule "nystrom": nested dictionaries, as in the TOML file.
+    """Return the content of a spec with the rule "nystrom": nested dictionaries, as in the TOML file.
 
-    largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of inputs; None: a million times
-    the largest input (ten times for a polynomial), or less if kernel values could overflow.  weights: (n, o), weights of
-    z; None: the model predicts z itself.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first converted to
-    (x - center) * scale.
+    largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of the inputs; None: a million
+    times the largest input (ten times for a polynomial), or less if kernel values could overflow.  weights: (n, o),
+    weights of z; None: the model predicts z itself.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first
+    converted to (x - center) * scale.
     Raises UserError.
     """
     need_choice(precision, "precision", PRECISIONS)

@@ -28,9 +28,9 @@ NOTED_VALUES = 2**21
 """Maximum number of kernel values that are computed for the check."""
 
 SLACK = 1.01
-"""Factor for terms of order u^2, and for the rounding errors of the bound itself."""
+"""Factor that covers terms of order u^2 and the rounding errors of the bound itself."""
 LEAST = 2.0**-50
-"""An upper bound of the kernel values that the device replaces with zero.  The device replaces a value with zero if
+"""An upper bound on the kernel values that the device replaces with zero.  The device replaces a value with zero if
 e^-r is below 2^-60; values of Matern kernels are larger than e^-r.
 """
 VALUES = 2**20
@@ -38,7 +38,7 @@ VALUES = 2**20
 
 
 def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -> np.ndarray:
-    """Return the largest error of the device's functions at rows of x, (rows, F).  The elements of x must be
+    """Return an upper bound on the error of the device's functions at rows of x, (rows, F).  The elements of x must be
     representable in the device's precision.
 
     rounded: for integer models, the largest rounding error of the inputs in counts, as one number or (DIM,).
@@ -51,10 +51,10 @@ def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -
 
 
 def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
-    """Return the largest error of the source's float64 values, compared with the machine's exact values, at rows of x,
-    (rows, F).
+    """Return an upper bound on the difference between the source's float64 values and the machine's exact values at
+    rows of x, (rows, F).
 
-    If several sums of the source were merged into one sum, the source adds up larger terms (``gross``), and more terms
+    If several sums of the source were merged into one sum, the source adds up larger terms (``gross``) and more of them
     (``mixes``).
     """
     found = error_bound(machine, x, "float64", "products", shifted=True) * (1 + machine.mixes)
@@ -68,7 +68,9 @@ def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
 
 
 def weights_bound(spec: Spec, machine: Machine, x: np.ndarray) -> np.ndarray:
-    """Return how much the machine's functions at rows of x change if weights of hidden units are rounded to 8 bits, (rows, F)."""
+    """Return an upper bound on the change in the machine's functions at rows of x, (rows, F), if the weights of hidden
+    units are rounded to 8 bits.
+    """
     rounded, inner = machine_of(spec.inner), spec.inner
     if not (inner.real.is_int16 and inner.kernel.function in HIDDEN and inner.family.parameters(inner)["eight"]):
         return np.zeros((len(x), len(machine.bias)))
@@ -107,11 +109,12 @@ def machine_of(spec: Spec) -> Machine:
 def error_bound(
     machine: Machine, x: np.ndarray, precision: str, distance: str = "differences", shifted: bool = False
 ) -> np.ndarray:
-    """Return the largest error of functions that are computed in a precision, at rows of x, (rows, F).  O(rows n D).
+    """Return an upper bound on the error of functions that are computed in a precision, at rows of x, (rows, F).
+    O(rows n D).
 
     The machine's parameters are first rounded to the precision, and sums are computed in the order of the vectors.  For
-    a custom kernel, the error of a value is assumed to be at most 16 u times the kernel's bound.  shifted: inputs may
-    be scaled before they are centered, x * scale - center * scale, as in MinMaxScaler.
+    a custom kernel, the error of a value is assumed to be at most 16 u times the kernel's bound.  shifted: whether
+    inputs may be scaled before they are centered, x * scale - center * scale, as in MinMaxScaler.
     """
     u = float(np.finfo(PRECISIONS[precision].dtype).eps) / 2
     weights, rows = machine.columns_of_weights(), max(1, VALUES // max(1, len(machine.vectors)))
@@ -191,7 +194,7 @@ def _kernel_error(
     off = gamma * (off + steps * u * (far + off))
     if function == "matern12":
         return _exponential_error(k, gamma * far, off, 4 * u)
-    # an upper bound of |dk/dr| between r - off and r + off
+    # an upper bound on |dk/dr| between r - off and r + off
     low, high = np.maximum(gamma * far - off, 0), gamma * far + off
     slope = np.exp(-low) * high * (1 if function == "matern32" else (1 + high) / 3)
     return np.asarray(np.minimum(slope * off, 1) + 8 * u * k + LEAST)
@@ -209,7 +212,7 @@ def _exponential_error(k: np.ndarray, exponent: np.ndarray, error: np.ndarray, r
 def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off: np.ndarray, u: float) -> np.ndarray:
     """Return the largest error of a kernel that is a function of z'v.
 
-    size: |z|'|v|.  off: the error of z'v that errors in z cause.
+    size: |z|'|v|.  off: the error of z'v due to errors in z.
     """
     error = off + (machine.dim + 2) * u * (size + off)  # rounding of v, of products and of sums
     if machine.function == "linear":
@@ -258,9 +261,9 @@ def _normalised_error(
 def notes(machine: Machine, spec: Spec) -> list[str]:
     """Return sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
 
-    If large weights cancel out, as in a Gaussian process without noise, their rounding errors can be large in
-    comparison with the sum.  The warning is based on a bound for inputs at the machine's vectors.  Hidden units get no
-    warning, because their vectors are not inputs.
+    If large weights cancel out, as in a Gaussian process without noise, their rounding errors can be large compared
+    with the sum.  The warning is based on a bound at the machine's vectors.  Hidden units get no warning,
+    because their vectors are not inputs.
     """
     found = list(machine.notes)
     if spec.precision != "float32" or machine.function in (*HIDDEN, "custom") or not len(machine.vectors):
@@ -293,6 +296,6 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
 
 
 def _above(value: float) -> str:
-    """Return the number as text, rounded up to two digits."""
+    """Return the number as text, rounded up to two significant digits."""
     text = f"{value:.2g}"
     return text if float(text) >= value else f"{value * 1.05:.2g}"

@@ -53,7 +53,7 @@ def width_name(kernel: str) -> str | None:
 def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
     """Return widths around the data's scale, rounded to three digits, in ascending order.
 
-    gaussian: sigma from 1/16 to 4 times the median distance of two samples, in steps of sqrt 2 (13 widths).
+    gaussian: sigma from 1/16 to 4 times the median distance between two samples, in steps of sqrt 2 (13 widths).
     laplacian: gamma from 1/4 to 16 times 1 / (the median sum of absolute differences), in steps of sqrt 2 (13 widths).
     matern12, matern32, matern52: gamma from 1/4 to 16 times c / (the median distance), with c = 1, sqrt(3) and sqrt(5), in steps
     of sqrt 2 (13 widths).
@@ -75,7 +75,7 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, total: float | None = None) -> tuple[float, ...]:
     """Return ridges in steps of half a decade, rounded to three digits, in ascending order.
 
-    The largest ridge is an upper bound of the eigenvalues or squared singular values to which a ridge is added.  krr,
+    The largest ridge is an upper bound on the eigenvalues or squared singular values to which a ridge is added.  krr,
     ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).  The
     ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.  The
     ridges go from 1e-12 t^2 to t^2 (25 values).
@@ -92,8 +92,8 @@ def three_digits(values: Any) -> tuple[float, ...]:
 
 
 def _typical_distance(x: np.ndarray, order: int) -> float:
-    """Return the median distance of two different samples: the sum of absolute differences (order 1) or the Euclidean
-    distance (2).
+    """Return the median distance between two different samples: the sum of absolute differences (order 1) or the
+    Euclidean distance (2).
     """
     pairs = np.random.default_rng(0).integers(0, len(x), (PAIRS, 2))
     distances = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], order, axis=1)
@@ -126,10 +126,10 @@ class GroupFolds(int):
 
 def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
     """Return the fold of each sample, (l,) from 0 to count - 1.  The numbers of samples in the folds differ by at most
-    one, and so do the numbers of samples of each class.  With ``GroupFolds``, the numbers of groups in the folds differ
-    by at most one.
+    one, and so do the numbers of samples of each class.  If ``count`` is a ``GroupFolds``, the numbers of groups in the
+    folds differ by at most one.
 
-    The result is deterministic for a seed.  Raises UserError unless the number of folds is from 2 to l, or with
+    The same seed always gives the same folds.  Raises UserError unless the number of folds is from 2 to l, or with
     ``GroupFolds`` from 2 to the number of groups.
     """
     l = len(targets.values)
@@ -159,8 +159,8 @@ def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
 class Grid(ABC):
     """The arguments that are the same for all widths.
 
-    mercer: the kernel, whose width is replaced with each of the widths.  folds: (l,), or None for leave-one-out.  groups:
-    (l,), the groups of samples whose errors give the optimism.
+    mercer: the kernel, whose width is replaced with each of the widths.  folds: (l,), or None for leave-one-out.
+    groups: (l,), the group of each sample for the optimism.
     """
 
     model: Model
@@ -175,7 +175,7 @@ class Grid(ABC):
 
     @abstractmethod
     def left_out(self, width: float, ridges: Sequence[float]) -> Iterator[np.ndarray | UserError]:
-        """Yield, for each ridge, the predictions of all samples, (l, o), by models trained without the sample or its
+        """For each ridge, yield a prediction for every sample, (l, o), by a model trained without the sample or its
         fold.
 
         For an impossible cell, yield the reason instead: the kernel overflows, or the Gram matrix plus the ridge is not
@@ -252,16 +252,16 @@ class Selection:
     """A grid of widths (W,) and ridges (R,), both ascending, with the cross-validated errors of each cell.
 
     error: (W, R), the fraction of samples that are classified wrongly; None for regression.
-    press: (W, R), the mean over samples and outputs of the squared difference to the targets (for classes: to the coded
-    targets).
+    press: (W, R), the mean over samples and outputs of the squared difference from the targets (for classes: from the
+    coded targets).
     best: row and column of the cell with the smallest value of ``by``.  Ties in the error rate are broken by the
     smallest PRESS, then by the largest ridge, then by the smoothest kernel (the largest sigma, the smallest gamma).
     taken: the chosen cell.  Of all cells that are as good as the best cell, it has the largest ridge; ties are broken by
     the smoothest kernel.  With "press", a cell is as good as the best if the root of its PRESS is at most 1 % above the
     smallest.  With "error", two conditions hold for such a cell: its error rate is at most 1 % above the smallest error
     rate, and the root of its PRESS is at most 1 % above the smallest root among the cells that meet the first
-    condition.  The reason for this rule: where the error hardly changes, the position of the minimum is random, and the
-    model at the minimum often has huge weights, which cause large errors for unusual rows.
+    condition.  The best cell is not always taken, because the position of the minimum is random where the error hardly
+    changes, and the model at the minimum often has huge weights, which cause large errors for unusual rows.
     optimism: the expected difference between the true error and the smallest cross-validated error, which is too small
     because it is a minimum.  The optimism is the mean over folds k of e_k(best) - min e_k, with e_k the error within
     the fold (Tibshirani and Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl.
@@ -338,7 +338,7 @@ class Selection:
 
     @property
     def edge(self) -> str | None:
-        """A sentence if the best cell is on the border of the grid, beyond which better cells may lie, else None."""
+        """A warning if the best cell is on the border of the grid, because better cells may lie beyond it; otherwise None."""
         said = []
         name = width_name(self.kernel)
         for what, values, at in ((name, self.widths, self.best[0]), ("ridge", self.ridges, self.best[1])):
@@ -353,7 +353,7 @@ class Selection:
         return "error rate" if self.by == "error" else "mean squared error"
 
     def surface_told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int], str, str]:
-        """Return the data of a figure: widths, ridges, values (W, R), the taken cell, what is measured, and the width's name."""
+        """Return the data for a figure: widths, ridges, values (W, R), the taken cell, what is measured, and the width's name."""
         return self.widths, self.ridges, self.surface, self.taken, self._measure, width_name(self.kernel) or ""
 
     def cell(self, i: int, j: int) -> dict[str, float | None]:
@@ -376,7 +376,7 @@ def _ranked(kernel: Function, by: Criterion, error: np.ndarray | None, press: np
 
 
 def _alike(by: Criterion, error: np.ndarray | None, press: np.ndarray) -> np.ndarray:
-    """Return which cells are as good as the best cell, within the tolerance SLACK, (W, R)."""
+    """Return a Boolean array (W, R) that is True for the cells that are as good as the best cell, within the tolerance SLACK."""
     among = np.isfinite(press)
     if by == "error":
         rates = cast(np.ndarray, error)
@@ -505,8 +505,8 @@ def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.
     """Return the optimism of a minimum of cross-validated errors: sum_k n_k/n (e_k(best) - min e_k).
 
     errors: (candidates, folds), the error of each candidate within each fold.  best: the chosen candidate.  groups:
-    (l,), the fold of each sample; the sizes n_k of the folds are the weights.  each: (l,), the sample weights.
-    Tibshirani and Tibshirani (2009), generalised to unequal folds.
+    (l,), the fold of each sample; each fold counts in proportion to its size n_k.  each: (l,), the sample weights,
+    whose sums replace the sizes.  Tibshirani and Tibshirani (2009), generalised to unequal folds.
     """
     sizes = np.bincount(groups, weights=each)
     weights = sizes / sizes.sum()

@@ -35,7 +35,7 @@ from pykernel.training.rounding import notes
 from pykernel.training.trained import Distance, to_spec
 
 WHOLE = 10_000
-"""Largest number of rows for which every row can be an expansion vector.  The Gram matrix then takes 800 MB."""
+"""Maximum number of rows if every row is an expansion vector.  The Gram matrix of this many rows needs 800 MB."""
 PIVOT = 2.0**-40
 """If a pivot is below this fraction of the diagonal element of G, the pivot's row of the factor becomes zero, as on the device
 in float64."""
@@ -92,7 +92,7 @@ class HostSubspace:
             kept.
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options``; the
             argument ``method`` of ``select_basis`` is given as ``selector``.  Basis: L stays in the span of this basis.
-            With an int or a Basis, ``method`` must be "closed", and the optimum within the span is computed from the
+            For an int or a Basis, ``method`` must be "closed", and the optimum within the span is computed from the
             singular values of the features.  The computation takes one pass over the rows, O(N n (D + n)), and keeps
             only n vectors, so it is suitable for large N and for devices.
         """
@@ -187,7 +187,7 @@ class HostSubspace:
     def features(self, x: Any, triangular: bool = False) -> np.ndarray:
         """Return z(x) = R q(x), (rows, r), with R'R = G.  z(x)'z(y) = khat(x, y) approximates k(x, y) from below.
 
-        R is the symmetric root of G; with ``triangular``, it is the upper triangular root that the device uses.
+        R is the symmetric root of G, or, if ``triangular`` is true, the upper triangular root that the device uses.
         """
         return np.asarray(self.coordinates(x) @ self._root(triangular).T)
 
@@ -241,15 +241,15 @@ class HostSubspace:
         triangular: bool = False,
         distance: Distance = "auto",
     ) -> Spec:
-        """Make a frozen spec.  Without ``model``, predict writes z(x), and the frozen model stores m (D + r) numbers in
-        flash.  With a linear model of z, predict writes the functions of the linear model, and the frozen model stores
+        """Make a frozen spec.  If ``model`` is None, predict writes z(x), and the frozen model stores m (D + r) numbers
+        in flash.  If ``model`` is a linear model of z, predict writes its functions, and the frozen model stores
         m (D + o) numbers.
 
         model : None, or a fitted estimator, or a pair (coef (o, r) or (r,), intercept)
             Trained on ``features(x, triangular)``.  An estimator needs ``cluster_centers_``, or an affine
-            ``decision_function``, or else an affine ``predict``, and may be the last step of a pipeline of scalers.
-            With ``cluster_centers_``, the function of the nearest centre is the largest.  Two classes or two centres
-            have one function, which is positive for the second class or centre.
+            ``decision_function``, or else an affine ``predict``.  It may be the last step of a pipeline of scalers.
+            If it has ``cluster_centers_``, the function of the nearest centre has the largest value.  Two classes or
+            two centres have one function, which is positive for the second class or centre.
             For classifiers and clusterings, ``NAME_classify`` writes the index of the class.  The probability of a
             binary LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance
@@ -344,7 +344,7 @@ def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
     bias = values(np.zeros((1, rank)))[0]
     theta = values(np.eye(rank)) - bias
-    # check the weights at other points than those from which the weights were computed
+    # check the weights at points other than those from which they were computed
     probes = np.random.default_rng(0).standard_normal((8, rank)) * 2.0 ** np.arange(-4, 4)[:, None]
     size = np.abs(probes) @ np.abs(theta) + np.abs(bias)
     if not (np.abs(values(probes) - probes @ theta - bias) <= 1e-9 * size + 1e-300).all():

@@ -47,19 +47,19 @@ GAP = 1e-9
 """The interior-point method ends when its duality gap is at most this fraction of the objective, or when rounding prevents
 further progress."""
 LEAST, LARGEST = 1e-50, 1e9
-"""Smallest and largest product of C and a sample's weight, in units of the targets."""
+"""Smallest and largest accepted product of C and a sample's weight, in units of the targets."""
 ENOUGH = 1e-6
-"""A solution whose relative duality gap is above this number is reported as not solved."""
+"""If the relative duality gap of a solution is above this number, the problem is reported as not solved."""
 STEPS = 200
-"""Maximum number of steps of a solution.  10 to 40 steps are usual."""
+"""Maximum number of interior-point steps.  Usually 10 to 40 are needed."""
 BOUNDARY = 0.995
 """A step covers this fraction of the distance to the nearest bound."""
 STALLED = 1e-7
-"""Smallest useful length of a step.  In shorter steps, rounding errors dominate."""
+"""Smallest useful step length.  In shorter steps, rounding errors dominate."""
 FIRST = 64
 """Number of vectors in the first basis.  Each further basis has twice as many vectors as the one before it."""
 KEPT = 2**27
-"""Features of at most this many numbers (1 GiB) are kept.  Larger arrays are computed anew in each pass."""
+"""Features of at most this many numbers (1 GiB) are kept in memory.  Larger ones are computed again in each pass."""
 JUDGES = 2**28
 """The residual of the full machine is computed on all rows if at most this many kernel values are needed, otherwise on
 DRAWN rows.
@@ -69,8 +69,8 @@ DRAWN = 2000
 BLOCK = 2**22
 """Maximum number of kernel values in memory at once; they need 32 MB."""
 INSIDE = 0.03
-"""A start from an earlier solution is moved away from the bounds by this fraction of the distance between the bounds.
-Starts nearer to the bounds take more steps (docs/records.md, svm).
+"""A starting point from an earlier solution is moved away from the bounds by this fraction of the distance between the
+bounds.  Starting points nearer to the bounds need more steps (docs/records.md, svm).
 """
 
 
@@ -82,8 +82,8 @@ class Dual:
     """The dual of one function.  rows, sign, cost, most: (q,), the row, s, c and h of each variable.  count: l, the number of
     rows.
 
-    unit: the scale of differences of function values.  The unit is 1 for classes.  For regression, the unit is the
-    larger of epsilon and the labels' standard deviation.
+    unit: the scale of differences between function values.  It is 1 for classes; for regression, it is the larger of
+    epsilon and the labels' standard deviation.
     """
 
     rows: np.ndarray
@@ -150,7 +150,7 @@ class Dual:
 
     @cached_property
     def least(self) -> float:
-        """1e-5 times the objective of f = 0.  This number is added to objectives that are used as divisors, because
+        """1e-5 times the objective for f = 0.  This number is added to objectives that are used as divisors, because
         they may be 0.
         """
         return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
@@ -173,7 +173,7 @@ class Dual:
 def asked(
     x: Any, duals: Sequence[Dual], n_max: int, first: int, tolerance: float
 ) -> tuple[Rows, list[Dual], int, int, float]:
-    """Check and return the arguments of ``train``, here and in ``lp``.  Raises UserError."""
+    """Check and return the arguments of ``train`` in this module and in ``lp``.  Raises UserError."""
     rows, duals = as_rows(x), list(duals)
     if not duals:
         raise UserError("there is no dual; give one dual for each function")
@@ -267,7 +267,7 @@ class _Point:
 
 
 class _Newton:
-    """Newton's steps from a point, with one factorisation for two directions.
+    """Newton steps from a point, with one factorisation for two directions.
 
     The conditions, with multipliers z of u >= 0 and w of u <= h, are  s f + c - z + w = 0,  1'beta = 0,  u z = mu,
     (h - u) w = mu.  A step eliminates z, w and u: with d = z / u + w / (h - u), and 1 / sigma_i = sum of 1 / d_j over row i,
@@ -344,12 +344,12 @@ def solve(
 
 @dataclass(frozen=True)
 class Round:
-    """The result for one basis: the number of vectors, the interior-point steps and the primal objectives summed over
-    all functions, the largest relative gap, and a comparison with the full machine, whose Gram matrix is K:
+    """The result for one basis.  Steps and objective are summed over all functions, and gap is the largest relative
+    gap.  Three fields compare the machine with the full machine, whose Gram matrix is K:
 
     residual: the largest residual of a function's KKT conditions, in units of the targets.  The residual is twice the violation
     at the best b (LIBSVM's m - M, which LIBSVM's ``tol`` limits).
-    excess: an upper bound of (the function's objective - the full machine's) / the function's objective.
+    excess: an upper bound on (the function's objective - the full machine's) / the function's objective.
     judges: number of rows on which residual and excess were measured.  If not all rows were used, excess is an estimate, and
     residual is the largest among the rows used.
     """
@@ -388,7 +388,7 @@ def judged(
     place[some] = np.arange(len(some))
     mine = place[dual.rows] >= 0
     s, u, most = dual.sign[mine], u[mine], dual.most[mine]
-    # for each variable, the b with which its row lies on the margin: a lower or an upper limit of b
+    # for each variable, the b that puts its row on the margin: a lower or an upper limit on b
     border = -s * dual.cost[mine] - full[place[dual.rows[mine]]]
     least = border[np.where(s > 0, u < most, u > 0)].max(initial=-math.inf)
     largest = border[np.where(s > 0, u > 0, u < most)].min(initial=math.inf)
@@ -404,10 +404,12 @@ def part_of(missing: float, objective: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The result of ``train``.  model: f(x) = z(x)'w + bias = k(x, vectors) alpha + bias, a function for each dual.
+    """The result of ``train``.  model: f(x) = z(x)'w + bias = k(x, vectors) alpha + bias, with one function for each
+    dual.
 
-    beta: (l, o), the dual's weights of the rows.  A row with a nonzero weight is a support vector of this function.  rounds:
-    the result for each basis.  reached: a sentence about the last result.  interrupted: whether Ctrl-C ended the training.
+    beta: (l, o), the dual coefficients of the rows.  A row with a nonzero coefficient is a support vector of the
+    function.  rounds: the result for each basis.  reached: a sentence about the last result.  interrupted: whether
+    Ctrl-C ended the training.
     """
 
     model: ReducedModel
@@ -432,10 +434,10 @@ class Trained:
         told = (
             f"with {last.vectors:,} vector{'s' * (last.vectors != 1)} the KKT residual on {on} is "
             f"{short(last.residual)}, and with the full Gram matrix the "
-            f"objective would be lower by {'' if every else 'about '}{short(100 * last.excess)} % at most"
+            f"objective would be at most {'' if every else 'about '}{short(100 * last.excess)} % lower"
         )
         if last.gap > ENOUGH:
-            told += f"; rounding ended the interior-point method at a gap of {last.gap:.1g}: scale the data, or take a smaller C"
+            told += f"; rounding ended the interior-point method at a gap of {last.gap:.1g}; scale the data, or use a smaller C"
         return told if self.good else f"{told}; {self.stopped}"
 
 
@@ -513,7 +515,7 @@ def train(
                 if len(chosen) < n or n == len(rows):
                     return replace(found, stopped="no other row adds to the basis")
                 if n == n_max:
-                    return replace(found, stopped=f"more than {n_max:,} vectors were not allowed")
+                    return replace(found, stopped=f"at most {n_max:,} vectors were allowed")
                 n = min(2 * n, n_max)
     except KeyboardInterrupt:
         if found is None:
@@ -522,7 +524,7 @@ def train(
 
 
 def short(number: float) -> str:
-    """Return the number as text with two digits."""
+    """Return the number as text with two significant digits."""
     return f"{float(f'{number:.2g}'):g}"
 
 

@@ -48,9 +48,9 @@ class Targets:
         """Make targets for classes.  positions: (l,) integers from 0 to count - 1; weights: (l,).  Raises UserError.
 
         "counts": for a class with N_c of N samples, the target is +N / N_c in the class and -N / (N - N_c) for the
-        rest.  With weights, sums of weights replace the numbers of samples.  With these targets, least squares gives
-        Fisher's discriminant (paper 004, below equation 4, where a sign is missing).  "signs": the targets are +1 and -1.
-        If a class has no samples, its function learns only the targets of the other classes.
+        rest.  If the samples have weights, sums of weights replace the numbers of samples.  With these targets, least
+        squares gives Fisher's discriminant (paper 004, below equation 4, where a sign is missing).  "signs": the
+        targets are +1 and -1.  If a class has no samples, its function learns only the targets of the other classes.
         """
         need_choice(coding, "coding", get_args(Coding))
         count = checked_count(count, "the number of classes", 2)
@@ -80,14 +80,14 @@ class Targets:
         """
         if rows != len(self):
             raise UserError(
-                f"there are {rows:,} rows, but targets of {len(self):,} samples; the two numbers must be equal"
+                f"there are {rows:,} rows, but targets for {len(self):,} samples; the two numbers must be equal"
             )
         if rows < 2:
             raise UserError("there is only one sample; leaving one out requires two or more")
         if not weighs and self.weights is not None:
             raise UserError(
                 "kfd takes no sample weights: a sample is also an expansion vector, and the penalty on the vector's "
-                "coefficients would change; take ls-svm or krr"
+                "coefficients would change; use ls-svm or krr"
             )
 
     @property
@@ -107,8 +107,8 @@ class Targets:
     def classify(self, predictions: np.ndarray) -> np.ndarray:
         """Return classes (n,) for values of the functions (n, o).
 
-        The sign of a single function gives the class.  With several functions, the class is that of the largest
-        function, or of the first one if several are equally large.
+        The sign of a single function gives the class.  With several functions, the class is that of the function with
+        the largest value, or of the first one if several have this value.
         Raises UserError in regression, or if the number of columns differs from the number of functions.
         """
         self._classes()
@@ -118,7 +118,8 @@ class Targets:
         return values.argmax(axis=1)
 
     def mistakes(self, predictions: np.ndarray) -> np.ndarray:
-        """Return whether each sample is classified wrongly, (l,), for values of the functions (l, o).
+        """Return a Boolean array (l,) that is True for the samples that are classified wrongly, given the functions'
+        values (l, o).
 
         Raises UserError like classify().
         """
@@ -160,7 +161,7 @@ class Targets:
             np.add.at(gone, parts, of_class)
             left = (self.total - np.bincount(parts, weights=each)[parts])[:, None]
             left_of_class = of_class.sum(axis=0) - gone[parts]
-        # if no sample remains, the difference of the sums of weights is only a rounding error
+        # if no sample remains, the difference between the sums of weights is only a rounding error
         nobody = 1e-12 * self.total
         left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
         left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)
@@ -214,5 +215,5 @@ def _sample_weights(weights: Any, samples: int) -> np.ndarray | None:
             f"weights have the shape {values.shape}; there must be one weight for each of the {samples:,} samples"
         )
     if not (values > 0).all():
-        raise UserError(f"weights hold {values.min():g}; all must be above 0: leave samples without weight out")
+        raise UserError(f"weights hold {values.min():g}; all must be above 0, so leave out samples without weight")
     return _constant(values)

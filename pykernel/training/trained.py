@@ -19,8 +19,9 @@ from pykernel.spec.sections import SQUARED
 from pykernel.training.machine import Machine, number_of, pairs
 
 MARGIN = 0.5
-"""The range of an input in training is extended on each side by this fraction of the range, because the device refuses inputs outside
-of the extended range.  In int16, doubling the range costs one of the 15 bits of a count."""
+"""The range of an input in training is extended on each side by this fraction of the range, because the device refuses
+inputs outside the extended range.  In int16, doubling the range costs one of the 15 bits of a count.
+"""
 ALIKE = 4
 """Inputs without a scaler are treated as inputs of one kind if their joint range is at most this many times the median
 of their ranges."""
@@ -34,7 +35,7 @@ PRODUCTS, PRODUCTS_DIM = 4.0, 128
 """"auto" computes distances by products if gamma |v|^2 is at most PRODUCTS and the number of inputs is at most
 PRODUCTS_DIM, because the rounding error grows with both."""
 BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
-"""Functions of a product whose values have a magnitude of at most 1."""
+"""Functions of x'v whose magnitude is at most 1."""
 FILE_LIMIT = 256 * 2**20
 """Maximum unpacked size of a model's file, in bytes.  Flash memories are far smaller."""
 EIGHT_DIFFER, EIGHT_CLASSES = 0.01, 0.003
@@ -89,8 +90,8 @@ def content(
 ) -> dict[str, Any]:
     """Return the content of the spec that ``to_spec`` makes: nested dictionaries, as in the TOML file.
 
-    seen: rows of inputs, (rows, DIM), which give the range of each input for precision int16 and hidden units.  If not given, the
-    ranges come from the vectors.
+    seen: rows of inputs, (rows, DIM), which give the range of each input for the precision int16 and for hidden units.
+    If they are not given, the ranges come from the vectors.
     """
     where = machine.source
     _need_choices(machine, precision, distance)
@@ -294,15 +295,15 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
         center = np.array([float(f"{value:.9g}") for value in center])
     ranges["max_abs"] = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
     machine = moved(machine, center)
-    if machine.function in kernel_settings.HIDDEN:  # hidden units allow any scale: use all 16 bits for each input
+    if machine.function in kernel_settings.HIDDEN:  # hidden units allow any scale, so use all 16 bits for each input
         most = np.array(ranges["max_abs"])
         machine = replace(machine, vectors=machine.vectors * machine.scales * most, scale=1 / most)
     return machine, ranges
 
 
 def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middle of each input's range, and how far from the middle an input may lie: half the range, extended by MARGIN of
-    the range.
+    """Return the middle of each input's range, and the largest accepted distance from the middle: half the range, plus
+    MARGIN times the range.
     """
     low, high = seen.min(axis=0), seen.max(axis=0)
     wide = (high - low)[high > low]
@@ -365,8 +366,8 @@ def moved(machine: Machine, center: np.ndarray) -> Machine:
 
 
 def centered(machine: Machine, x: np.ndarray) -> Machine:
-    """Return the same functions with the means of rows x as the center, so that the center can replace missing inputs.  The
-    machine is unchanged if it already has a center, is linear, or has a kernel that does not allow this.
+    """Return the same functions with the mean of the rows of x as the center, so that the center can replace missing
+    inputs.  The machine is unchanged if it already has a center, is linear, or has a kernel that does not allow this.
     """
     return machine if machine.center is not None or machine.linear else moved(machine, x.mean(axis=0))
 
@@ -499,8 +500,8 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
 
 
 def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
-    """Return a limit of inputs that prevents overflow: the given limit, or a limit far above the largest magnitude in
-    the vectors.
+    """Return a limit for the inputs that prevents overflow: the given limit, or a limit far above the largest magnitude
+    in the vectors.
     """
     where = machine.source
     if machine.function == "custom" and given is None:

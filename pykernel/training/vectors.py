@@ -105,7 +105,7 @@ class Rows:
     """Rows for the training.
 
     x: inputs (n, D).  targets: (n, O): numbers, or for classes, 1 for the row's class and 0 for all other classes.  For
-    two classes, only the column of the second class is kept.  counts: (n,), the weights of the rows, whose mean is 1.
+    two classes, only the column of the second class is kept.  counts: (n,), the weights of the rows; their mean is 1.
     """
 
     x: np.ndarray
@@ -118,7 +118,7 @@ class Rows:
     @cached_property
     def blocks(self) -> list[tuple[Rows, np.ndarray, dict[int, np.ndarray]]]:
         """The rows in parts that fit into a cache.  Each part comes with its products [x, x^2, 1], (rows, 2 D + 1), and
-        with a dictionary: number of vectors -> buffers.
+        with a dictionary that maps a number of vectors to buffers.
         """
         products = np.column_stack([self.x, np.square(self.x), np.ones(len(self))])
         parts = [slice(first, first + BLOCK) for first in range(0, len(self), BLOCK)]
@@ -130,7 +130,7 @@ class Rows:
 
 
 def class_targets(positions: np.ndarray, count: int) -> np.ndarray:
-    """Return targets of classes, given by their positions from 0 to count - 1, in the form of ``Rows.targets``."""
+    """Return targets for classes, given by their positions from 0 to count - 1, in the form of ``Rows.targets``."""
     if count == 2:
         return (positions == 1).astype(np.float64)[:, None]
     return np.eye(count)[positions]
@@ -152,7 +152,7 @@ def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, n
 def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -> tuple[float, np.ndarray]:
     """Return the mean loss, and its gradient with respect to the functions, (n, O).
 
-    of: the number of all rows, if ``rows`` contains only some of the rows.
+    of: the total number of rows, if ``rows`` contains only some of them.
     """
     share = (rows.counts / (of or len(rows)))[:, None]
     y = rows.targets
@@ -223,7 +223,7 @@ def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
     If there are fewer than m rows, there are as many centres as rows.  O(ROUNDS n m D).
     """
     with warnings.catch_warnings():
-        # kmeans2 warns of a centre that is not the nearest one of any row; such a centre keeps its place
+        # kmeans2 warns about a centre that is not the nearest one for any row; such a centre keeps its place
         warnings.simplefilter("ignore")
         return np.asarray(kmeans2(x, x[rng.permutation(len(x))[:m]], iter=ROUNDS, minit="matrix")[0])
 
@@ -331,18 +331,19 @@ FOLDS = 5
 GIVEN_UP = 1.5
 """A candidate is dropped if its risk on the folds so far is more than this number times the best candidate's risk."""
 MANY = 50_000
-"""Maximum number of rows of the last search.  If there are more, this many rows are drawn."""
+"""Maximum number of rows in the last search.  If there are more, this many rows are drawn."""
 LAST_ASIDE = 0.1
 """Fraction of the rows that is set aside for early stopping of the last search, if there are more than COMPARED rows.
 """
 Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray] | np.ndarray
-"""The initial vectors: a function (rows (n, D), number of vectors, random generator) -> vectors, or vectors in the
-inputs' units."""
+"""The initial vectors, in the inputs' units; or a function that makes them from rows (n, D), a number of vectors and a random generator."""
 
 
 Computed = Callable[[Vectors, np.ndarray], np.ndarray]
-"""A function (model, rows of inputs) -> the model's functions as the device computes them, (rows, O).  Model and inputs
-are in the inputs' original units.  Raises UserError if the device cannot hold the model."""
+"""A function of a model and rows of inputs that returns the values of the model's functions as the device computes
+them, (rows, O).  Model and inputs are in the inputs' original units.  Raises UserError if the device cannot hold the
+model.
+"""
 
 
 @dataclass(frozen=True)
@@ -367,8 +368,8 @@ class Trained:
     not dropped, the best first.
     optimism: the estimated amount by which the chosen candidate's risk is too small, because the candidate was chosen
     for its small risk (R. J. & R. Tibshirani, 2009).
-    places: positions of the rows on which the candidates were compared.  left_out: the functions at these rows, (places,
-    O), of models that were not trained on them.
+    places: positions of the rows on which the candidates were compared.  left_out: the function values at these rows,
+    (places, O), of models that were not trained on them.
     interrupted: whether the search was ended early.
     """
 
@@ -445,8 +446,9 @@ class Job:
         return found.functions((x - middle) / unit)
 
     def look(self, rows: Rows, kind: Units) -> Callable[[Vectors], float]:
-        """Return a function model -> risk on these rows, where the model's functions are computed as on the device.
-        The risk is infinite if the device cannot hold the model.  The inputs of the model are in units ``kind``.
+        """Return a function that computes a model's risk on these rows, with the model's functions computed as on the
+        device.  The risk is infinite if the device cannot hold the model.  The inputs of the model are in units
+        ``kind``.
         """
         scaled = self.scaled(rows, kind)
 
@@ -487,9 +489,9 @@ def train(
 
     folds: the fold of each row, (n,); None: FOLDS folds of equal size.
     starts: the last search is repeated with this many starts, and the best result is taken.
-    computed: a function that computes the model's functions as the device does, for measuring all risks; None: the
-    exact functions are used.
-    pull: replaces PULL.  tell: called with the fraction that is done, from 0 to 1.
+    computed: a function that computes the model's functions as the device does; all risks are measured with it.  None:
+    the exact functions are used.
+    pull: replaces PULL.  tell: called with the completed fraction of the work, from 0 to 1.
     O((folds candidates + starts) steps n m D).  An interrupt ends the training with the best model so far; if there is
     no model yet, the interrupt is raised.
     """
@@ -591,8 +593,8 @@ def _last(
 ) -> Vectors:
     """Return the final model, the best of several searches over all rows, or over MANY drawn rows.
 
-    tells: one progress function for each start.  With at most COMPARED rows, a search takes the number of steps that
-    was best in the comparison.  With more rows, some rows are set aside for early stopping.
+    tells: one progress function for each start.  If there are at most COMPARED rows, a search takes the number of steps
+    that was best in the comparison.  If there are more, some rows are set aside for early stopping.
     """
     rows = job.rows
     if len(rows) > MANY:

@@ -51,7 +51,7 @@ def without(signal: Content, key: str, what: Any) -> Content:
 
 
 def without_each(stage: Stage) -> dict[str, Stage]:
-    """Return, for each kind of feature, a stage without this kind: name of the kind -> stage.
+    """Return a dict that maps the name of each kind of feature to a stage without this kind.
 
     Stages that are not valid are left out.
     """
@@ -65,10 +65,10 @@ def without_each(stage: Stage) -> dict[str, Stage]:
 
 
 def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list[Content]:
-    """Return, for each stage, the planned model's error with this stage, the change of the error, the bytes of RAM and, if there is no
-    error, the reason.
+    """Return, for each stage, the planned model's error with this stage, the change in the error, the RAM in bytes and,
+    if the error is None, the reason.
 
-    earns: whether the model needs this kind of feature, because the error without the feature is larger than ``Search.as_good_as`` allows.
+    earns: whether the model needs this kind of feature, because the error without it is None, or larger than ``Search.as_good_as`` allows.
     """
     told = winner.told
     assert told is not None

@@ -41,7 +41,7 @@ MONITOR: tuple[Knob, ...] = (
 )
 """Parameters of a monitor that are searched."""
 MOST_TRAINED = 64
-"""Maximum number of trained vectors.  More vectors take long to train, and are rarely better."""
+"""Maximum number of trained vectors.  More vectors take a long time to train, and are rarely better."""
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Arm:
 
     @property
     def kind(self) -> str:
-        """The name of the kind of model in figures."""
+        """The name that figures use for this kind of model."""
         if self.made.rule == "frozen":
             return "trained here, frozen"
         if self.made.technique == NETWORK:
@@ -195,7 +195,7 @@ def arms(
 
 
 def _staged(base: Content) -> Content:
-    """Add the kernel width and the stages that a rule needs to learn from unscaled numbers.  Existing keys are not changed."""
+    """Add the kernel width and the stages without which a rule cannot learn from unscaled numbers.  Existing keys are not changed."""
     made = {**base, "kernel": {"sigma": width(_dim(base))} | base.get("kernel", {})}
     if not {"standardise", "center", "scale"} & set(base["input"]):
         made["input"] = NUMBERS_INPUT | base["input"]

@@ -42,12 +42,12 @@ BASES: dict[str, tuple[str, ...]] = {
 WAYS = tuple(dict.fromkeys(way for ways in BASES.values() for way in ways))
 NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
-"""The keys of [input] and of [label] that a rule needs to learn from unscaled numbers."""
+"""The keys of [input] and [label] without which a rule cannot learn from unscaled numbers."""
 MARGIN = 10.0
 """[input] max_abs of a planned spec is this many times the largest recorded input.
 
-A plant may run hotter than it did while it was recorded.  The largest faults in a plan, of 20 standard deviations, should raise an alarm:
-rows with these faults should not be refused (docs/decisions.md, "Limits of inputs").
+A plant may run hotter than it did while it was recorded.  The largest faults in a plan, of 20 standard deviations,
+should raise an alarm, so rows with these faults should not be refused (docs/decisions.md, "Limits of inputs").
 """
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
@@ -137,7 +137,7 @@ TRAINING = (
 )
 """Settings for training vectors.
 
-The first training chooses these settings by cross-validation; later trainings begin with the chosen ones.
+The first training chooses their values by cross-validation, and the search varies the chosen values.
 """
 
 
@@ -152,7 +152,7 @@ def held(spec: Spec, knob: Knob) -> float:
 
 
 def means(spec: Spec, section: str, key: str) -> bool:
-    """Return whether a key has an effect for this model."""
+    """Return whether a key has an effect on this model."""
     if section == "kernel":
         return spec.kernel is not None
     return spec.has(section, key)
@@ -197,12 +197,13 @@ def monitors() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Combination:
-    """A rule, its technique (None if the rule has no techniques), and the keys of a spec that have an effect for this pair.
+    """A rule, its technique (None if the rule has no techniques), and the keys of a spec that have an effect with this pair.
 
     budget: the (section, key) that sets the model's size, or None if the size depends only on the inputs.
     spec: the simplest model with this rule and technique, or None if the rule needs vectors from the beginning.  For such a rule, the
-    technique is the way to get the vectors from the data, and ``content`` has the sections that do not depend on the vectors.  training:
-    settings that a first training chose: units, widths, ridge, steps and start for trained vectors; the penalty for networks.
+    technique is the way to get the vectors from the data, and ``content`` has the sections that do not depend on the
+    vectors.  training: settings that a first training chose.  For trained vectors, these are units, widths, ridge,
+    steps and start; for networks, the penalty.
     """
 
     rule: str
@@ -259,7 +260,7 @@ class Combination:
 
 @dataclass(frozen=True)
 class Known:
-    """Data that may be used to set up a model: inputs, (rows, D), and the largest label (None for classes)."""
+    """Data that may be used to set up a model: inputs, (rows, D), and the largest magnitude of a label (None for classes)."""
 
     x: np.ndarray
     largest: float | None = None
@@ -312,8 +313,9 @@ def combine(
 def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
     """Return int16 models: each rule with each of its techniques.
 
-    Where the rule allows it, numeric labels are centered and scaled, and a linear part is added.  The ranges of
-    inputs and labels are those of the known rows, extended by half of the range on each side.
+    Where the rule allows it, numeric labels are centered and scaled, and a linear part is added.  The range of each
+    input is that of the known rows, extended by at least a quarter of it on each side.  Numeric labels may be twice as
+    large as the largest known label.
     """
     given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
     finite = known.finite
@@ -375,7 +377,7 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
 def input_limit(x: np.ndarray, sentinels: Iterable[float] = ()) -> float:
     """Return [input] max_abs for recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10.
 
-    If this limit would accept a sentinel whose magnitude exceeds that of all rows, a smaller limit is returned.
+    If a sentinel that is larger than all recorded numbers would be within this limit, a smaller limit is returned.
     """
     most = max(1e-6, float(np.abs(x[np.isfinite(x)]).max(initial=0.0)))
     steps = [float(f"{step}e{n}") for n in range(-8, 310) for step in (1, 2, 5)]

@@ -28,13 +28,15 @@ NAMELESS = {"name": "model"}
 """The name of every model in a task, because the user's name must not change the task."""
 
 HEADROOM = 0.96
-"""Fraction of the instruction limit that a model without a proved bound may use.  The rest is a reserve: at the end of
-a plan, a longer search for the worst case usually finds a slightly more expensive call."""
+"""Fraction of the instruction limit that a model without a proved bound may use.  The rest is a reserve, because at the
+end of a plan, a longer search for the worst case usually finds a slightly more expensive call.
+"""
 CODE = 24 * 1024
 """Bytes of flash that are assumed for the code of a model that was not measured.  Its constants are added.
 
-On a Cortex-M4F at -O2 the default models take at most 17 KB, with constants (docs/data/default-cost.csv), models with subspaces take 20 to
-49 KB (subspace-device.csv), and all other models take less than 24 KB (streaming-cost.csv, training-cost.csv, signal-cost.csv).
+On a Cortex-M4F at -O2 the default models take at most 17 KB, including constants (docs/data/default-cost.csv), models
+with subspaces take 20 to 49 KB (subspace-device.csv), and all other models take less than 24 KB (streaming-cost.csv,
+training-cost.csv, signal-cost.csv).
 """
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED)
@@ -44,7 +46,7 @@ _tables: dict[Any, tuple[set[str], int]] = {}
 """``choices`` of a spec -> (parameters that are tables in the generated C code, bytes of all other tables in this code)."""
 _unread: dict[Any, tuple[str, ...]] = {}
 """``choices`` of a spec -> the fields that the generated C code does not read.  The fields are cached for later
-searches in this process: finding them takes longer than the rest of a search that only reads stored results."""
+searches in this process, because finding them takes longer than the rest of a search that only reads stored results."""
 
 
 def choices(spec: Spec) -> tuple[Any, ...]:
@@ -65,7 +67,7 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
 
 
 def table_bytes(spec: Spec) -> int:
-    """Return the bytes of flash for a model's constants, as in the generated header."""
+    """Return how many bytes of flash a model's constants take, as in the generated header."""
     from pykernel.host.identity import specialised
     from pykernel.language.ir import Named, Parameter, walk
 
@@ -81,7 +83,7 @@ def table_bytes(spec: Spec) -> int:
 
 
 def cost_task(content: Content, target: str, tries: int = 0) -> Content:
-    """Return the task of measuring a model on a target with ``target_costs``."""
+    """Return the task that measures a model on a target with ``target_costs``."""
     return {
         "do": "cost",
         "spec": content | NAMELESS,
@@ -167,7 +169,7 @@ def target_costs(
         if bounds[call]["instructions"] is None and isinstance(device, unicorn_runner.UnicornModel):
             most = worst.worst_call(device, call, x[half:done], y[half:done], tries=tries)
             costs[names[call]]["worst"] = most.instructions
-    device.call("selftest")  # this call may take more stack than all other calls
+    device.call("selftest")  # this call may need more stack than all other calls
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],
@@ -221,7 +223,7 @@ class Limits:
 
 
 def flash_of(found: Mapping[str, Any]) -> int:
-    """Return the approximate flash of a model that was not measured."""
+    """Estimate the bytes of flash of a model that was not measured."""
     return int(found.get("table_bytes", 0)) + CODE
 
 
@@ -285,5 +287,5 @@ def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tu
 
 
 def fits(uses: Mapping[str, float]) -> bool:
-    """Return whether all limits are kept.  The result is False if the model could not be measured."""
+    """Return True if the model was measured and exceeds no limit."""
     return max(uses.values(), default=math.inf) <= 1

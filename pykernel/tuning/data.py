@@ -30,7 +30,7 @@ class Devices(NamedTuple):
     judge: tuple[int, ...]
 
     def slices(self) -> list[slice]:
-        """Return the slice of the table that has the rows of each judging device."""
+        """Return, for each judging device, the slice of the table that has its rows."""
         ends = np.cumsum([sum(self.teach), *self.judge]).tolist()
         return list(map(slice, ends[:-1], ends[1:]))
 
@@ -44,9 +44,9 @@ def parts_of(devices: int, folds: int) -> list[list[int]]:
 class Table:
     """The data that all trials share.
 
-    x: (rows, D).  y: numbers, (rows,) or (rows, OUTPUTS), NaN where there is no label; class indices, (rows,), -1 where
-    there is no label; or None for monitors.  delay: number of rows after which a label arrives.  stage: the signal
-    stage that computed these rows from raw rows, if there is one.
+    x: (rows, D).  y: for numbers, (rows,) or (rows, OUTPUTS), with NaN where there is no label; for classes, the class
+    indices, (rows,), with -1 where there is no label; for monitors, None.  delay: number of rows after which a label
+    arrives.  stage: the signal stage that computed these rows from raw rows, if there is one.
     """
 
     x: np.ndarray
@@ -67,7 +67,7 @@ class Table:
 
     @cached_property
     def folds(self) -> tuple[Table, ...]:
-        """One table for each fold, with the devices in another order, so that each device is a judging device once.
+        """One table for each fold, with the devices in a different order, so that each device is a judging device once.
 
         Without folds, this table is the only one.
         """
@@ -121,16 +121,16 @@ class Table:
 
     @property
     def labelled(self) -> np.ndarray:
-        """Which rows have a label, (rows,)."""
+        """A Boolean array, (rows,), which is True for rows with a label."""
         y = self.labels
         return np.asarray(y >= 0 if self.of_classes else np.isfinite(y).reshape(len(y), -1).all(axis=1))
 
     def known(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return which rows have a label and no missing input."""
+        """Return a Boolean array, which is True for rows with a label and no missing input."""
         return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
 
     def compared(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return which rows are used to compare models."""
+        """Return a Boolean array, which is True for rows that are used to compare models."""
         return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
 
     def whole(self, content: Content) -> Spec:

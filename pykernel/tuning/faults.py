@@ -3,9 +3,9 @@
 Faults of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network
 data fault types, 2009 (spikes, stuck values, dropouts); and oscillation, as in control loops.  Faults of the machine, which move
 several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
-process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are 1 to 20.  The unit is a sensor's
-residual standard deviation after a linear prediction from the other sensors.  If a fault has a size in each of several sensors, its total
-size is the root of the sum of squares.
+process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are from 1 to 20,
+in units of a sensor's residual standard deviation after a linear prediction from the other sensors.  If a fault has a
+size in each of several sensors, its total size is the square root of the sum of their squares.
 
 Machines rarely fail only once: a loose contact recurs, one fault follows another, and many faults occur when a run begins.  Faults
 therefore occur in five manners (``MANNERS``), with about the same number of faults in each manner.
@@ -24,28 +24,29 @@ SMALLEST, SMALL, LARGEST = 1.0, 4.0, 20.0
 SHORTEST, LONGEST = 20, 300
 """Minimum and maximum number of rows of a fault."""
 ROOM = 6500
-"""Minimum number of rows in one repetition of the recording, so that the faults of any manner fit in."""
+"""Minimum number of rows in one repetition of the recording, so that the faults of any manner fit into it."""
 APART, RARE, OFTEN = 200, 6300, 600
 """Number of rows without a fault before each group of faults: APART plus a random number, whose mean is RARE for rare
 faults and OFTEN for other faults."""
 MANNERS = ("rare", "repeated", "in succession", "with a run", "dense and small")
 """How faults occur.
 
-Rare: a single fault of 40 to 300 rows.  Repeated: the same fault, 20 to 60 rows long, 4 to 12 times, with 60 to 200 rows between.
-In succession: two different faults, 5 to 50 rows apart.  With a run: a fault that begins up to 20 rows after the machine's state
-changed.  Dense and small: the same small fault, 20 rows long, 8 times, with 100 to 480 rows between.
+Rare: a single fault of 40 to 300 rows.  Repeated: the same fault, 20 to 60 rows long, 4 to 12 times, with 60 to 200 rows in between.
+In succession: two different faults, 5 to 50 rows apart.  With a run: a fault that begins up to 20 rows after the
+machine's state changes.  Dense and small: the same small fault, 20 rows long, 8 times, with 100 to 480 rows in between.
 """
 CHANGE, ABRUPT, NEAR_RUN = 0.5, 4.0, 20
-"""A run begins where a sensor's means over the previous and the next NEAR_RUN rows differ by at least CHANGE standard
-deviations of the sensor, and by at least ABRUPT standard deviations of its values within these rows.
+"""A run begins where a sensor's means over the previous and the next NEAR_RUN rows differ by more than CHANGE times the
+sensor's standard deviation, and by more than ABRUPT times its standard deviation within these rows.
 """
 COUNT = 128
 """Minimum number of faults in a trial.  The rows are repeated until this number is reached."""
 PROMISED = 256
 """Minimum number of faults from which a plan estimates the error that it promises."""
 SHOWS = 0.5
-"""A fault is *visible* if the root mean square of the change that it causes is at least this number, in the units of
-sizes.  If a fault is not visible, another one is drawn."""
+"""A fault is *visible* if the root mean square of the change that it causes is at least this number, in the units of a
+fault's size.  If a fault is not visible, another one is drawn.
+"""
 TRIES = 30
 NEAR = 100
 """Number of rows whose mean is the machine's operating point."""
@@ -56,9 +57,9 @@ WHOLE = 0.01
 class Sensors(NamedTuple):
     """Properties of each sensor, (D,).
 
-    own: residual standard deviation after a linear prediction from the other sensors, or 0 for a constant sensor.  step: all values differ
-    from ``origin`` by multiples of the step, which is 0 if there is none.  low, high: range of a sensor that has only two values, infinite
-    for other sensors.
+    own: residual standard deviation after a linear prediction from the other sensors, or 0 for a constant sensor.
+    step: all values differ from ``origin`` by multiples of this number, which is 0 if there is no step.  low, high:
+    range of a sensor that has only two values, infinite for other sensors.
     """
 
     own: np.ndarray
@@ -107,7 +108,9 @@ def usual_spread(x: np.ndarray) -> np.ndarray:
 
 
 def step_of(values: np.ndarray) -> float:
-    """Return the step that divides all differences between these ascending values, or 0 if no step is above the rounding error."""
+    """Return the step of which all differences between these ascending values are multiples, or 0 if there is none
+    above the rounding error.
+    """
     if len(values) < 2:
         return 0.0
     away, step = values - values[0], float(np.diff(values).min())
@@ -154,7 +157,7 @@ class Case(NamedTuple):
 
     @property
     def time(self) -> np.ndarray:
-        """The faulty rows, counted from 1: 1, 2, .., n."""
+        """The numbers 1, 2, .., n of the faulty rows."""
         return np.arange(1, self.last - self.first + 1)
 
     def sign(self) -> float:
@@ -324,9 +327,9 @@ def runs_of(x: np.ndarray) -> np.ndarray:
 
 
 def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) -> list[tuple[int, int]]:
-    """Return the first row and the end of each fault of a manner, in time order.  No fault begins before row ``first``.
+    """Return (first row, end) for each fault of a manner, in time order.  No fault begins before row ``first``.
 
-    The list is empty if the manner needs a run and no run begins.
+    The list is empty if the manner needs a run, and none begins at row ``first`` or later.
     """
 
     count, length, gap = 1, between(rng, 2 * SHORTEST, LONGEST), 0.0
@@ -347,10 +350,10 @@ def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) 
 def with_faults(
     x: np.ndarray, sensors: Sensors, seed: int = 0, least: int = COUNT
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """Yield repetitions of the rows, each with new faults of one manner, and the list of these faults.
+    """Yield repetitions of the rows with new faults of one manner, each with the list of its faults.
 
-    The repetitions end when there are ``least`` faults.  The manners follow each other in the order of MANNERS.  The kinds of
-    faults alternate.
+    The repetitions end when there are ``least`` faults.  The manners follow each other in the order of MANNERS.  The
+    kinds of faults are used in turn, in random order.
     x: (rows, D).  If there are fewer than ROOM rows, each repetition contains them several times.  Yields nothing if all sensors are
     constant, or if no fault is visible.
     """
@@ -390,8 +393,9 @@ def _put(
 ) -> Iterator[tuple[int, int, str]]:
     """Put faults into ``changed`` at these spots: the same fault at all spots, but different faults if the manner is "in succession".
 
-    The first kind in the queue whose fault is visible in the rows is used, and taken out of the queue.  If the fault is not visible at a
-    further spot, the rows there stay unchanged.  Yields the first row, the end and the kind of each fault.
+    The first kind in the queue whose fault is visible in the rows is used, and taken out of the queue.  If the fault is
+    not visible at one of the other spots, the rows there stay unchanged.  Yields the first row, the end and the kind of
+    each fault.
     """
     how = None
     for first, last in spots:

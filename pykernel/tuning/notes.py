@@ -1,4 +1,4 @@
-"""Read and write the notes of ``pykernel table`` on a table that it made.  The notes are in a file next to the table."""
+"""Read and write the notes that ``pykernel table`` keeps in a file next to a table that it made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class Code(BaseModel):
 
 
 class Origin(BaseModel):
-    """The origin of a new column: the numbers of ``column``, whether ``column`` holds ``word`` (1 or 0), or a phase of the day or week."""
+    """The origin of a new column: the numbers in ``column``, 1 where ``column`` holds ``word`` and 0 elsewhere, or a
+    phase of the day or week.
+    """
 
     column: str
     word: str | None = None
@@ -46,7 +48,7 @@ class Origin(BaseModel):
 class Notes(BaseModel):
     """The notes on a table.
 
-    table: digest of its text.  made: new columns and their origins.  label: name of the label's column, which was not changed.
+    table: digest of the table's text.  made: new columns and their origins.  label: name of the label's column, which was not changed.
     """
 
     table: str
@@ -64,7 +66,7 @@ def notes(text: str, made: Mapping[str, Origin], label: str | None, codes: Seque
 def noted(data: dict[str, Any], table: str | Path) -> None:
     """Add the notes of ``pykernel table`` (origins of inputs, and emptied sentinels) to the description of a table.
 
-    Does nothing if the notes are on another table, or if no notes can be read.
+    Does nothing if the notes describe another table, or if no notes can be read.
     """
     try:
         known = Notes.model_validate_json(notes_of(Path(table)).read_bytes())

@@ -31,7 +31,7 @@ from pykernel.tuning.trials import stand_in
 LEAST, START = 4, 32
 """The smallest size, and the first size that a plan tries."""
 BATCH, FEW_AT_ONCE, MANY_ROWS = 8, 4, 10_000
-"""Number of trials between two checks of the clock: BATCH, or FEW_AT_ONCE with more than MANY_ROWS rows."""
+"""Number of trials between two checks of the clock: BATCH, or FEW_AT_ONCE if there are more than MANY_ROWS rows."""
 FEW_ROWS = 100
 """With fewer rows than this, a plan gives a warning."""
 SMALLER = 1.05
@@ -52,14 +52,14 @@ BOUNDING = 0.3
 LEADERS = 6
 """Number of the best arms whose parameters are varied."""
 BEHIND = 3
-"""If it is not known whether the device gets labels, one in BEHIND changes is made to the kind of model (learning or
+"""If it is not known whether the device gets labels, one of every BEHIND changes is made to the kind of model (learning or
 frozen) that has the larger error."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
 """Each kernel is also tried with its initial width times each of these factors."""
 RULES_WITH_TECHNIQUES = 3
 """Number of the best rules that are tried with every technique."""
 RETRIES = 4
-"""How many smaller sizes are tried for a model that is too large, before other trials follow."""
+"""Number of smaller sizes that are tried for a model that is too large, before other trials follow."""
 TRIES = 200
 """Number of tries in the search for the most expensive update of each measured model.  The winner gets more tries."""
 VERIFIED = 12
@@ -69,7 +69,7 @@ FEW_VERIFIED = 50
 BUILT = 5.0
 """Assumed time to build a model for a target twice and to prove its bounds, in seconds."""
 BY_MEASURING = 4
-"""Assumed time for verifying a model, without the time for running its rows, divided by the time for measuring the model.
+"""Assumed ratio of the time for verifying a model, without running its rows, to the time for measuring it.
 
 A model that is verified is built twice, and the search makes five times as many tries.  For four models, the ratio of CPU seconds was at
 most 2.4; the larger value leaves a reserve in case the PC becomes busy.
@@ -81,7 +81,7 @@ EMULATED = 600_000_000
 
 
 def by_chance(missed: float) -> float:
-    """Return the largest difference in the fraction of missed faults with which two monitors are equally good."""
+    """Return the largest difference in the fraction of missed faults at which two monitors are considered equally good."""
     return max(ALIKE, deviation_of(missed, COUNT)) if missed <= 1 else ALIKE
 
 
@@ -108,7 +108,7 @@ class Search:
     """Whether the device gets labels: "always", "never", or None if this is not known."""
     trials: list[Trial] = field(default_factory=list)
     repeatable: bool = True
-    """Whether another plan with the same number of trials makes the same trials."""
+    """Whether another plan with the same number of trials runs the same trials."""
     complete: bool = False
     """Whether the search ended because all possible trials were made."""
     measuring: float = 0.0
@@ -142,7 +142,7 @@ class Search:
                 self._take(batch, [self.workers.finished(task) for task in tasks])
                 raise
             self._take(batch, results)
-            if None in results:  # the time is over: the winner is verified without having been measured
+            if None in results:  # time is up: the winner is verified without having been measured
                 return
             self._measure()
 
@@ -269,7 +269,7 @@ class Search:
             trial.found |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
 
     def _bound_trained(self, until: float) -> None:
-        """Estimate how many trained vectors stay within all limits.
+        """Estimate the largest number of trained vectors that all limits allow.
 
         Costs grow linearly with the number of vectors.  They are measured on models with random vectors, which cost the
         same as trained ones and need no training.  until: the time at which unfinished measurements are given up.
@@ -297,7 +297,7 @@ class Search:
 
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
         """Yield the next trials, in order.  Yield None if the trials that follow depend on results that are not known yet."""
-        # only one arm with trained vectors comes first, because arms in other precisions use the settings from the training of this arm
+        # only one arm with trained vectors comes first, because arms in other precisions use the settings that its training chose
         first = [*self._arms_of(TRAINED)[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]
         for arm in sorted(first, key=lambda arm: not self._may_fit(arm, self._first_size(arm))):
             yield from self._new(arm, self._first_size(arm), {})
@@ -368,7 +368,7 @@ class Search:
         return [arm for arm in self.arms if arm.made.technique in techniques]
 
     def _best_arms(self) -> list[tuple[Arm, Trial]]:
-        """Return the arms that have a successful trial, each with its best trial, and the best arm first."""
+        """Return the arms that have a successful trial, each with its best trial, the best arm first."""
         found = [(arm, best) for arm in self.arms if (best := arm.best) is not None]
         return sorted(found, key=lambda each: each[1].score)
 
@@ -434,7 +434,7 @@ class Search:
 
 
 def _smaller(size: int, used: float) -> int:
-    """Return a smaller size that may fit, assuming that costs grow with the power 1.5 of the size."""
+    """Return a smaller size that may fit, assuming that costs grow as the size to the power of 1.5."""
     return math.floor(size * (0.99 * HEADROOM / max(used, 1.0)) ** (1 / 1.5))
 
 
@@ -493,12 +493,12 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
 
 
 def per_sample(spec: Spec, costs: Mapping[str, Any]) -> int:
-    """Return the instructions for each row of the rule's input, including the instructions for all raw rows of a step."""
+    """Return the number of instructions per row of the rule's input, including those for all raw rows of a step."""
     return int(spec.stride * sum(call["max"] for call in called(costs).values()) or EMULATED)
 
 
 def rows_verified(spec: Spec, instructions: int) -> int:
-    """Return the number of rows with which a model is verified.  instructions: the model's instructions for each row."""
+    """Return the number of rows with which a model is verified.  instructions: the model's instructions per row."""
     return spec.stride * max(2 * spec.capacities.get("N_MAX", 0) + 50, min(2000, EMULATED // instructions))
 
 

@@ -2,8 +2,8 @@
 
 The judged rows are divided, in their order, into BLOCKS blocks.  With many devices, a block has the rows of one or several devices.  For
 each model and block, the number of scored rows and the sum of their losses are kept.  A loss is a squared error or, for classes, 1 if the
-class is wrong and 0 if it is right.  Losses are correlated in rows that are neighbours in time, or from the same device, but are hardly
-correlated between blocks.
+class is wrong and 0 if it is right.  The losses of rows that are neighbours in time, or from the same device, are
+correlated; the losses of different blocks hardly are.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PER_BLOCK = ("sums", "rows", "offsets")
 """The values that are kept for each block."""
 NEW = 1.25
 """Factor by which the interval of a promise is wider than the interval of the mean over the judged rows.  A promise is
-made for new rows, and the search has already used the judged rows."""
+about new rows, but the search has already used the judged rows."""
 FOLDS = 4
 """Number of folds of the judged rows.  Each fold in turn is left out when a model is chosen.
 
@@ -47,7 +47,7 @@ NEAR = 1.01
 """Models whose error is at most this many times the smallest error are considered equally good."""
 FAR, FAR_ROWS = 1.1, 0.01
 """A model whose error is more than FAR times the smallest error is never considered equally good, not even if a test
-finds no difference, because a test may miss a difference in few or drifting rows.  For classes, this rule applies only
+finds no difference, because a test may miss a difference if the rows are few or drift.  For classes, this rule applies only
 if the error rate is also larger by more than FAR_ROWS."""
 
 
@@ -76,8 +76,8 @@ class Losses:
     ) -> Losses:
         """Sum losses over blocks.
 
-        losses, errors: of all judged rows, (rows,).  counts: which rows are scored, (rows,).  lengths: number of judged rows of each
-        device, if the rows of several devices follow one another.
+        losses, errors: one for each judged row, (rows,).  counts: True for the rows that are scored, (rows,).  lengths:
+        number of judged rows of each device, if the rows of several devices follow one another.
         """
         in_time, number = len(lengths) < 2, BLOCKS
         block = np.arange(len(losses)) * BLOCKS // max(1, len(losses))
@@ -114,7 +114,7 @@ class Losses:
         return self.mean if self.of_classes else root(self.mean)
 
     def influence(self) -> np.ndarray:
-        """Return the influence of each block on the mean, (blocks,).  The influences' sum is 0."""
+        """Return the influence of each block on the mean, (blocks,).  The influences sum to 0."""
         return np.asarray((self.sums - self.mean * self.rows) / self.rows.sum())
 
     @property
@@ -159,7 +159,7 @@ class Losses:
 
 
 def follows(errors: np.ndarray, there: np.ndarray) -> float:
-    """Return the correlation of a row's error with the previous row's error."""
+    """Return the correlation between a row's error and the previous row's error."""
     pairs = there[1:] & there[:-1]
     now, before = errors[1:][pairs], errors[:-1][pairs]
     if not len(now):
@@ -181,8 +181,8 @@ def deviation_of(part: float, count: int) -> float:
 def _line(values: np.ndarray, at: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     """Fit a line to the blocks' values, (blocks,).  Returns None if its slope may be due to chance.
 
-    weights: the blocks' weights, with sum 1.  Correlated neighbours give less information: the slope's variance is multiplied by
-    (1 + r) / (1 - r), with r the correlation of a block's residual with the next block's.
+    weights: the blocks' weights, which sum to 1.  Correlated neighbours give less information, so the slope's variance
+    is multiplied by (1 + r) / (1 - r), where r is the correlation between a block's residual and the next block's.
     """
     t = at - weights @ at
     spread = weights @ np.square(t)
@@ -227,8 +227,8 @@ def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
     """Return the losses of chosen models on rows that were not used to choose them.
 
-    A fold consists of every FOLDS-th block.  For each fold, a model is chosen on the blocks outside of this fold, and
-    the losses of this model on the fold are returned.
+    A fold consists of every FOLDS-th block.  For each fold, a model is chosen on the blocks outside this fold, and the
+    losses of this model on the fold are returned.
     """
     first = losses[0]
     folds = min(FOLDS, len(first.rows))

@@ -14,9 +14,9 @@ from pykernel.tuning.data import Table
 from pykernel.tuning.tables import listed
 
 LASTS = 20
-"""Alarms are joined if fewer rows than this are between them, and reported if they have at least this many rows."""
+"""Alarms are joined if fewer than this many rows lie between them, and reported if they have at least this many rows."""
 KNOWN, RELEARN, FEWEST = 1500, 400, 400
-"""KNOWN: number of rows at the beginning of a pass that raise no alarms, but at most a quarter of the recording.
+"""KNOWN: number of rows at the beginning of a pass (at most a quarter of the recording) that raise no alarms.
 RELEARN: number of rows in alarm after which a state becomes normal.  FEWEST: minimum number of rows in a recording."""
 LONGEST_PERIOD, WAVES, CHANNELS, PERIODS = 200, 0.3, 8, 8
 """LONGEST_PERIOD: longest period of an oscillation, in rows.  WAVES: minimum autocorrelation at a lag of one period.  At a lag of half a
@@ -25,7 +25,7 @@ period, the autocorrelation must be below -WAVES.  CHANNELS: maximum number of c
 
 
 def unlike(x: np.ndarray) -> list[tuple[int, int]]:
-    """Return first and last rows, counted from 0, of long stretches that are unlike all other rows.
+    """Return the first and the last row, counted from 0, of each long stretch that is unlike all other rows.
 
     In such a stretch, two monitors are in alarm: one that has learned the earlier rows, and one that has learned the later rows.  A state
     that occurs twice is therefore not reported.
@@ -56,7 +56,7 @@ def states_told(x: np.ndarray) -> str:
 def period_of(x: np.ndarray) -> int | None:
     """Return the median period, in rows, of the columns that oscillate.  O(D rows log rows).
 
-    The result is None if fewer than half of the columns that vary oscillate.
+    The result is None if fewer than half of the varying columns oscillate.
     """
     found, moving = [], 0
     for column in np.where(np.isfinite(x), x, np.nan).T:
@@ -88,7 +88,7 @@ def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
         what, taken = model if table.y is None else features
         novelty = "[novelty] and " * (table.y is None)
         told.append(
-            f"the columns oscillate about once in {period} rows: if they are a raw waveform, a {what} with features is usually better; "
+            f"the columns oscillate about once every {period} rows: if they are a raw waveform, a {what} with features is usually better; "
             f"use {option('spec')} with a spec that has {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
         )
     return told

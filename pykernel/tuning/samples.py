@@ -52,8 +52,8 @@ class Seen:
 def read(
     data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Show | None = None
 ) -> Samples:
-    """Read a CSV file into memory, or open a file of another format, which is read in parts, and keep only its label in
-    memory.
+    """Read a CSV file into memory.  Files in other formats are only opened, to be read in parts, and only their label
+    is kept in memory.
 
     Raises UserError.
     """
@@ -165,7 +165,7 @@ def _labels(
             values = [float(each) for each in wanted]
         except ValueError:
             raise UserError(
-                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give those numbers that are classes"
+                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give the numbers that are classes"
             ) from None
         unknown = sorted(set(there.tolist()) - set(values))
         if unknown:

@@ -73,8 +73,8 @@ class Stage:
     def scaled(self, x: np.ndarray) -> Stage:
         """Return the stage with center, scale and ranges computed from the steps before the judged ones.
 
-        Without these values, an int16 model would use the largest possible magnitudes of features.  A feature beyond
-        twice the recorded range is clipped.
+        Without these values, an int16 model would take the largest possible magnitudes of the features as their
+        ranges.  A feature beyond twice the recorded range is clipped.
         """
         spec, given = self.plain, {"center": None, "scale": None}
         default = spec.signal_inputs(given).get("scale")
@@ -98,7 +98,7 @@ class Stage:
         return make_spec(self.base)
 
     def overlaps(self) -> list[str]:
-        """A list with one warning if steps share raw samples, else an empty list."""
+        """Return a list with one warning if steps share raw samples, else an empty list."""
         signal = self.plain.signal
         assert signal is not None
         share = (signal.window or 1) + plan_of(signal).oldest * signal.step > signal.step

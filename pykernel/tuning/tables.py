@@ -34,8 +34,9 @@ MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained", "network")
 
 
 FEW_ROWS, ALIKE, CHANCE = 50, 0.1, 4.0
-"""Rows are considered to follow each other in time if there are at least FEW_ROWS rows, and if the correlation of neighbouring errors
-exceeds both ALIKE and CHANCE standard deviations."""
+"""Rows are considered to follow each other in time if there are at least FEW_ROWS rows, and if the correlation of
+neighbouring errors exceeds both ALIKE and CHANCE times the standard deviation that it has by chance.
+"""
 
 
 @dataclass
@@ -65,7 +66,9 @@ class LabelledTable:
 
     @cached_property
     def apart(self) -> np.ndarray:
-        """Which rows have a number that is far from all other numbers of its column, (l,).  Models are not trained on these rows."""
+        """A Boolean array, (l,), which is True for rows with a number that is far from the rest of its column.  Models
+        are not trained on these rows.
+        """
         return apart_rows(self.x if self.classes else np.column_stack([self.x, self.y]))
 
     @cached_property
@@ -114,12 +117,12 @@ def read_table(
     """Read the samples of a model from a text table with a header line, or from the tables of many devices, one after the other.
 
     inputs: names of columns.  Without names, the inputs are all other columns of numbers, except constant columns and times.
-    classes: the label's classes, in order.  If no classes are given, they are found in the data of a label that is text, or of any label if
-    ``model`` is kfd.
+    classes: the label's classes, in order.  If no classes are given, they are found in the data if the label is text,
+    or if ``model`` is kfd.
     model: the model to train.  None means kfd for classes, and ls-svm for numbers.
     signal: precision and [signal] of a spec.  The signal stage computes the samples from its channels, which are given
     as inputs.  A label that is one of the channels is forecast.
-    Raises UserError, with one sentence.
+    Raises UserError with a one-sentence message.
     """
     read = read_columns(file, name, show, inputs, label)
     forecasts = signal is not None and label in inputs
@@ -159,8 +162,8 @@ def _need_channels(
 def _make_steps(table: LabelledTable, signal: Mapping[str, Any], classes: Sequence[str], forecasts: bool) -> None:
     """Replace the raw rows of the table by the steps of a signal stage.
 
-    forecasts: whether the label is a channel.  Raises UserError, which names the cause, if the label is not possible with
-    this stage, or if there are no steps.
+    forecasts: whether the label is a channel.  Raises UserError with the cause if this stage does not allow the label,
+    or if there are no steps.
     """
     label: dict[str, Any] = {"column": table.column} | ({"classes": list(classes)} if classes else {})
     labels = np.zeros((len(table.x), 0)) if forecasts else table.y
@@ -315,7 +318,7 @@ def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
 
 
 def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
-    """Return the different words of a label, which become its classes."""
+    """Return the distinct words of a label, which become its classes."""
     classes = sorted({cell for cell in cells if cell})
     refuse(
         (
@@ -334,8 +337,9 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
 # ------------------------------------------------------------------------------------------------- columns
 
 UNEVEN, GAP = 0.1, 10
-"""Rows are unevenly spaced if the range of the middle 90 % of intervals is more than UNEVEN times the median interval.  An interval of more
-than GAP medians is a gap."""
+"""Rows are unevenly spaced if the range of the middle 90 % of intervals is more than UNEVEN times the median interval.
+An interval of more than GAP times the median is a gap.
+"""
 RISES, LEAST_RISES = 20, 7
 """A column that never falls, and rises at least RISES times, is considered a count of time or rows.  In a table with
 fewer rows, the column must rise in every row, and at least LEAST_RISES times."""
@@ -355,9 +359,9 @@ def read_columns(
 ) -> WholeTable:
     """Read a table into memory: only the inputs and the label if both are given, else all columns.
 
-    labelled: whether there is a label.  codes: numbers that mean a missing value.  kind: the type as which columns are
-    read, except the label, which is read as text.  Raises UserError if the table is invalid, or if an input or the
-    label is missing.
+    labelled: whether there is a label.  codes: numbers that mean a missing value.  kind: how columns are read (see
+    ``Choose``), except the label, which is read as text.  Raises UserError if the table is invalid, or if an input or
+    the label is missing.
     """
     header: list[str] = []
     kinds: dict[str, str] = {}
@@ -445,7 +449,7 @@ class WholeTable:
 
     @property
     def starts(self) -> list[int]:
-        """The first row of each device after the first device."""
+        """The first row of each device except the first device."""
         return list(itertools.accumulate(self.rows.values()))[:-1]
 
     @property
@@ -464,12 +468,12 @@ class WholeTable:
     def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
         """Return the label's cells, "" where the label is missing.  classes: names of classes, which never mean a missing label.
 
-        Raises UserError for a label of many numbers and some words.
+        Raises UserError for a label with many numbers and some words.
         """
         cells = self.cells(label)
         if label in self.numeric:
             return [cell if there else "" for cell, there in zip(cells, np.isfinite(self.numeric[label]), strict=True)]
-        # after an opening quote without a closing quote, a cell contains many lines
+        # if a quote is left open, a cell contains many lines
         several = len(set(cells)) > FEW_VALUES or any("\n" in cell for cell in cells)
         if not classes and self.columns[label].numbers > self.columns[label].words and several:
             self.columns[label].refuse_notation()
@@ -549,7 +553,7 @@ def is_word(cell: str) -> bool:
 
 
 def few_words(cells: Sequence[str]) -> list[str] | None:
-    """Return the different words of a column, sorted, or None if there are too many words for one input per word."""
+    """Return the distinct words in a column, sorted, or None if there are too many words for one input per word."""
     words = set[str]()
     for cell in cells:
         if cell not in words and is_word(cell):
@@ -562,7 +566,7 @@ def few_words(cells: Sequence[str]) -> list[str] | None:
 def _counts(values: np.ndarray, starts: Sequence[int]) -> bool:
     """Return whether a column is considered a count of time or rows: it never falls, and rises often (``RISES``).
 
-    starts: the first rows of further devices, where the column may begin anew.
+    starts: the first rows of all devices but the first, where the column may start again.
     """
     steps = [np.diff(finite_values(part)) for part in np.split(values, starts)]
     every = np.concatenate(steps)
@@ -636,7 +640,7 @@ def sentinels(data: Mapping[str, Any]) -> list[float]:
 
 
 def few_values(values: np.ndarray) -> list[str]:
-    """Return the different values of a label that may be meant as classes, in order.
+    """Return the distinct values of a label that may be meant as classes, in order.
 
     The list is empty if there are too many values, or if some values are not integers.
     """
@@ -649,7 +653,7 @@ def finite_values(values: np.ndarray) -> np.ndarray:
 
 
 def round_limit(values: np.ndarray) -> float:
-    """Return the next number of the series 1, 2, 5, 10, ... above twice the largest magnitude."""
+    """Return twice the largest magnitude, rounded up to 1, 2 or 5 times a power of 10."""
     most = 2 * max(float(np.abs(finite_values(values)).max(initial=0.0)), 1e-6)
     decade = 10.0 ** math.floor(math.log10(most))
     return float(f"{next(decade * step for step in (1, 2, 5, 10) if decade * step >= most):.1g}")

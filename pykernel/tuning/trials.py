@@ -51,7 +51,7 @@ MOVED_ROWS = 10_000
 """Maximum number of rows on which vectors are trained.  The maximum is larger than TRAINED_ROWS, because the training
 time grows only linearly with the number of rows."""
 RETRAINED = 5
-"""How many times a model that is trained on the device is trained again during the judged rows."""
+"""How many times a model that is trained on the device is trained again within the judged rows."""
 NEAR_BEST = 1.01
 """The chosen ridge is the largest one whose leave-one-out error is at most this many times the smallest error."""
 
@@ -101,8 +101,8 @@ def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, An
     """Return a model's errors on the judged rows: the root mean square error or, for classes, the fraction of wrong predictions.
 
     others: the models for the table's second and later folds.
-    frozen, learning: the error, its standard deviation (from blocks of rows), the number of scored rows, and the losses of each block, or
-    None if there is no error.
+    frozen, learning: the error, its standard deviation (from blocks of rows), the number of scored rows, and the losses
+    of each block; None if too few rows got a prediction, and for ``learning`` also if the model does not learn.
     diverged: number of updates that were refused because the model would leave its range.
     """
     frozen, learning, wrong = zip(*map(_answers, (spec, *others), table.folds), strict=True)
@@ -227,7 +227,7 @@ def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dic
 
 
 def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
-    """Return the errors of simple predictors, with labels that arrive ``late`` rows late.
+    """Return the errors of simple predictors if each label arrives ``late`` rows after its row.
 
     A predictor starts anew at the same rows as a model.  frozen: whether predictors learn only the first rows or, with
     many devices, the rows of the training devices.
@@ -283,7 +283,7 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
-    """Return the content of a model with vectors that are chosen among the rows."""
+    """Return the content of a model with vectors that are chosen from the rows."""
     from pykernel.training.machine import Machine
     from pykernel.training.reduced import ReducedProblem, nystrom_content
     from pykernel.training.selection import default_ridges
@@ -321,7 +321,7 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
 
 
 def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
-    """Select vectors among the rows.  For a polynomial, select as many vectors as the polynomial has coefficients.
+    """Select vectors from the rows.  For a polynomial, select as many vectors as the polynomial has coefficients.
 
     For a linear function of the inputs, return the unit vectors, which span the space of the linear kernel.
     """
@@ -461,9 +461,9 @@ device, so that choice and promise never use the same seed.
 def watched_rows(spec: Spec, table: Table, promise: bool = True) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return, for each judging device, the rows that a monitor learns first, and the rows after the warm-up into which faults are put.
 
-    promise: whether to return the judged rows of the table, on which the planned model's error is reported; otherwise the preceding rows,
-    by which the model is chosen.  In short recordings, the judged rows are returned in both cases.  Raises UserError if there are too few
-    rows.
+    promise: True for the judged rows of the table, on which the planned model's error is reported; False for the
+    preceding rows, on which the model is chosen.  In short recordings, the judged rows are returned in both cases.
+    Raises UserError if there are too few rows.
     """
     found, longest = [], 0
     for fold in table.folds:
@@ -533,7 +533,7 @@ class Watched:
 
 
 def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
-    """Return which rows are counted as fault-free, (rows,)."""
+    """Return a Boolean array, (rows,), which is True for rows that count as fault-free."""
     quiet = np.ones(rows, bool)
     for fault in faults:
         quiet[fault.first : fault.last + GUARD] = False
@@ -543,8 +543,9 @@ def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
 def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
     """Return the results of a monitor, with its threshold, on rows with faults: see ``Watched.report``.
 
-    The monitor continues to learn, as on a device, through one repetition after the other.  Each device has a separate monitor.
-    promise: whether to use rows that took no part in choosing a model, with more faults, and with different faults.
+    The monitor continues to learn, as on a device, through all repetitions with faults of one manner.  Each device and
+    manner has a separate monitor.
+    promise: whether to use rows that took no part in choosing a model, with more and different faults.
     """
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
     for statuses, faults, device in _repetitions(spec, table, promise, lambda: HostModel(spec).update):

@@ -24,7 +24,7 @@ from pykernel.workflows.given import BASIS_MODELS, TRAINED, called, need_report,
 USUAL = 100
 """Default number of vectors."""
 OF_TABLES = ("flash", "hold_out", "cv", "by", "coding", "loss", "weights", "spec", "jobs")
-"""Arguments that only apply to machines that are trained on a table in memory."""
+"""Arguments that apply only to machines trained on a table in memory."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _coordinates(given: Fit) -> bool:
 
 
 def need_possible(given: Fit) -> None:
-    """Raise UserError, before the work starts, for arguments that contradict each other, and for files that cannot be written."""
+    """Raise UserError, before any computation starts, if arguments contradict each other or a file cannot be written."""
     _need_table(given)
     if given.method == TRAINED:
         _need_trained(given)
@@ -111,7 +111,7 @@ def need_possible(given: Fit) -> None:
 
 
 def _need_table(given: Fit) -> None:
-    """Raise UserError for options of machines that are trained in memory, for several tables, and for files that cannot be written."""
+    """Raise UserError for options of machines trained in memory, for several tables, and for files that cannot be written."""
     why = given.of_basis[0]
     asks = f"without {option('label')}, fit chooses a basis" if why == "label" else f"{option(why)} requests a basis"
     for name in OF_TABLES:
@@ -132,7 +132,7 @@ def _need_table(given: Fit) -> None:
 
 
 def _need_trained(given: Fit) -> None:
-    """Raise UserError for arguments that do not apply to trained vectors, which need a label and a single process."""
+    """Raise UserError unless the rule is nystrom-rls and there is a label, and for arguments that do not apply to trained vectors."""
     if given.rule != "nystrom-rls" or given.label is None:
         rule = option("rule", "nystrom-rls")
         raise UserError(

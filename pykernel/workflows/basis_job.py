@@ -1,4 +1,6 @@
-"""The work of ``fit`` for a basis: choose width, ridge and vectors, and compute the weights, the spec, and the part of tr K that is left out."""
+"""What ``fit`` does for a basis: it chooses width, ridge and vectors, and computes the weights, the spec and the part of tr K that is left
+out.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,11 @@ from pykernel.workflows.given import (
 LEARNING = ("nystrom-rls", "kfd")
 """Rules of models whose weights the device learns."""
 TUNED_ROWS = 5000
-"""Largest number of rows on which width and ridge are chosen.  If there are more, this many rows are drawn."""
+"""Largest number of rows that are used to choose the width.  From a larger table, this many rows are drawn."""
 LIMIT_ROWS = 3000
 """Largest number of rows for which the Gram matrix's eigenvalues are computed, to compare the basis with the best possible one."""
 PULL = 1e-2
-"""Weight of the penalty that draws the trained widths to their initial values, if the device learns the weights.  With a
+"""Weight of the penalty that pulls the trained widths towards their initial values, if the device learns the weights.  With a
 smaller penalty, kernels become so wide that their functions are nearly linearly dependent."""
 MARGIN = 1.01
 """Smallest residual of a chosen vector, as a multiple of the smallest residual that the spec's precision allows.
@@ -70,7 +72,7 @@ class Request:
     """The options, checked and converted to numbers.
 
     n_max: largest number of vectors.  model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
-    try; None: derived from the data.  of_method: options that only some methods have.
+    try, or None to derive them from the data.  of_method: options that only some methods have.
     """
 
     options: Asked
@@ -83,7 +85,9 @@ class Request:
 
 
 def requested(options: Asked, n_max: int) -> Request:
-    """Return the options, checked and converted to numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
+    """Return the options, checked and converted to numbers.  Raises UserError, before any computation starts, for an invalid
+    model, kernel or number.
+    """
     model = _model(options)
     if options.precision not in LEAST_ALD_THRESHOLD:
         raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
@@ -150,7 +154,7 @@ def begin(request: Request, show: Show) -> Job:
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(str(options.data), names, options.label, classes, options.rule == "kfd", show)
-    if options.makes_spec:  # raises UserError, before the work, for names that no spec can contain
+    if options.makes_spec:  # raises UserError for names that no spec can contain, before any computation starts
         inputs = {"dim": samples.rows.dim} if samples.inputs is None else {"columns": samples.inputs}
         make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     if samples.column is None:
@@ -166,7 +170,7 @@ def begin(request: Request, show: Show) -> Job:
 
 
 def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
-    """Train vectors and widths.  Returns the rows scaled by the trained widths, and the vectors in the same scale, (n, D).
+    """Train vectors and widths.  Returns the rows, scaled by the trained widths, and the vectors, scaled in the same way, (n, D).
 
     After this scaling, the kernel's width is 1.
     """
@@ -198,7 +202,7 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
 
 @dataclass(frozen=True)
 class Job(Request):
-    """The options and the rows.  moved: trained vectors, (n, D), in the same scale as the rows."""
+    """The options and the rows.  moved: trained vectors, (n, D), scaled like the rows."""
 
     samples: Samples
     scaled: Scaled
@@ -279,7 +283,7 @@ class Job(Request):
         )
 
     def _of_moved(self, kernel: MercerKernel, vectors: np.ndarray) -> Basis:
-        """Return the basis of the trained vectors, without vectors that the other vectors span within the device's precision.
+        """Return the basis of the trained vectors, without those that lie in the span of the others, within the device's precision.
 
         The part of tr K that this basis leaves out is measured on a sample of the rows.
         """
@@ -450,8 +454,8 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
     if chosen.machine is None or difference <= COARSE * typical:
         return []
     return [
-        f"in {spec.precision}, predictions differ by up to {difference:.3g} from those in float64 on "
-        f"this PC; take a larger {option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {option('precision', 'float64')}"
+        f"in {spec.precision}, predictions differ by up to {difference:.3g} from those in float64 on this PC; "
+        f"use a larger {option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {option('precision', 'float64')}"
     ]
 
 
@@ -470,7 +474,7 @@ def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
 
 
 def _compare(job: Job, chosen: Chosen, spec: Spec) -> dict[str, Any]:
-    """Return the largest difference, on some rows, between the device's outputs and the same outputs in float64."""
+    """Return the number of compared rows, and the largest difference between the device's outputs and outputs computed in float64."""
     at = np.unique(np.linspace(0, len(job.samples.rows) - 1, COMPARED_ROWS).astype(np.int64))
     predicted = np.asarray(HostModel(spec).predict(job.samples.rows.take(at)), np.float64).reshape(len(at), -1)
     x = job.scaled.rows.take(at)

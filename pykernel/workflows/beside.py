@@ -23,7 +23,7 @@ from pykernel.workflows.network import NOT_HERE, NetworkJob
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
 SURELY = 2.0
-"""A machine replaces another if its mean loss is smaller by this many standard errors of the difference."""
+"""A machine replaces another one if it reduces the mean loss by more than this many standard errors of the difference."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Rival:
 def fit(options: Fit, table: LabelledTable) -> Found:
     """Train a machine with vectors chosen among the rows, compare it with other machines, and return the best machine.
 
-    With a limit on the number of vectors, another machine is taken if it is significantly better.  Without a limit, all rows are vectors,
-    and a large machine is replaced by few trained vectors or hidden units, unless these are significantly worse.
+    If the number of vectors is limited, another machine is returned only if it is significantly better.  Otherwise, all rows are vectors,
+    and a large machine is replaced by one with few trained vectors or hidden units, unless that one is significantly worse.
     """
     assumed, warnings = list(table.assumed), list(table.warnings)
     found = chosen.fit(options, table)

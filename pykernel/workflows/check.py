@@ -232,7 +232,10 @@ def _need_possible(asked: Check) -> None:
 
 
 def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the fraction of the processor's time, and the electric charge, for each row; an empty list if no rate was given."""
+    """For each row, return the fraction of the processor's time that the model takes, and the electric charge.
+
+    The list is empty if no rate was given.
+    """
     from pykernel.targets.load import load_of
 
     if asked.rate is None:
@@ -286,9 +289,9 @@ def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
 def _recorded(
     spec: Spec, data: str | Path | Sequence[str | Path], log: str | Path | None, watch: Watch
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[str, int]]]:
-    """Return the recorded rows, and the name and the number of rows of each device.
+    """Return the recorded rows, and a list with the name and the number of rows of each device.
 
-    The rows of many devices follow one another, device by device.  For a single recording, the second list is empty.
+    The rows of many devices follow one another, device by device.  For a single recording, the list is empty.
     """
     import numpy as np
 

@@ -37,7 +37,7 @@ from pykernel.workflows.given import width as kernel_width
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
 EVERY = 13 * 2**33
-"""All rows may be vectors if widths * rows^3 is at most this number, which 2,048 rows reach with the 13 default widths."""
+"""All rows may be vectors if widths * rows^3 is at most this number: 2,048 rows for the 13 default widths."""
 MINUTE = 13 * 3 * 2**20
 """Without a limit, the number of vectors is chosen so that widths * rows * vectors is at most this number: 256 vectors for 12,288 rows and
 13 widths.
@@ -45,19 +45,20 @@ MINUTE = 13 * 3 * 2**20
 EVERY and MINUTE are constants instead of measured times, so that a spec does not depend on the machine.
 """
 PAIRS = 2048
-"""With more rows than this, vectors are not chosen by comparing all pairs of rows, which takes three times as long for the same errors."""
+"""For more rows than this, vectors are not chosen by comparing all pairs of rows, because that takes three times as long and gives the
+same errors."""
 FEW, MANY = 16, 512
-"""The smallest and the largest number of vectors by default."""
+"""Smallest and largest default number of vectors."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Choose vectors, train a machine and freeze it.  Assumptions are printed before the work."""
+    """Choose vectors, train a machine and freeze it.  Prints the assumptions before training starts."""
     if options.loss is not None:
         raise UserError(f"{option('loss')} applies only to {option('model', 'trained')}; leave it out")
     train, test = held_out(table, options.hold_out, options.seed)
     job = ChosenJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
-    job.grid(job.machine(vectors))  # raises UserError, before the work
+    job.grid(job.machine(vectors))  # raises UserError before training starts
     made, report = job.reported(vectors)
     machine = estimator_of(made.trained)
     return Found(report, made.spec, machine.selection_, losses(table, job.rows[1], machine.loo_predictions_))
@@ -141,7 +142,7 @@ class ChosenJob(Job):
     # ---- how many vectors
 
     def vectors(self) -> int | None:
-        """Return how many vectors to choose; None for all rows."""
+        """Return the number of vectors to choose; None if every row is a vector."""
         options, limit = self.options, self.limit
         method = options.method or "auto"
         if method not in METHODS:
@@ -214,7 +215,7 @@ class ChosenJob(Job):
         found, errors = machine.selection_, self._errors(machine)
         told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
         typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
-        told += self.too_coarse(made, typical, f"take larger ridges, or {option('precision', 'float64')}")
+        told += self.too_coarse(made, typical, f"use larger ridges, or {option('precision', 'float64')}")
         name = width_name(machine.kernel)
         taken = ({name: machine.kernel_[name]} if name else {}) | {"ridge": machine.ridge_}
         best = taken

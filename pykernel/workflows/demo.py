@@ -146,7 +146,7 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
 def weekly_errors(
     predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
 ) -> dict[str, np.ndarray]:
-    """Return the mean absolute error of each whole week, for the model and for the better baselines."""
+    """Return the mean absolute error of each whole week, for the model and all baselines except the running mean."""
     shown = {f"the default, {spec.learning.rule}": predictions}
     shown |= {name: others[name][0] for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")}
     weeks = len(y) // WEEK

@@ -1,4 +1,4 @@
-"""Do the same work for each of many devices, one after the other or in parallel, and compute statistics over all devices."""
+"""Run the same task for each of many devices, one after the other or in parallel, and compute statistics over all devices."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pykernel.spec.model import Spec
 from pykernel.telling import Watch, devices_told
 
 LITTLE = 2**22
-"""If all files together have at most this many bytes, starting other processes takes longer than it saves."""
+"""If all files together have at most this many bytes, starting other processes takes more time than it saves."""
 
 
 class OnDevice(Protocol):
-    """The work for one device.  A worker process receives this task, and reads the recording, a batch of rows at a time."""
+    """The task for one device.  A worker process receives it, and reads the recording in batches of rows."""
 
     @property
     def spec(self) -> Spec: ...

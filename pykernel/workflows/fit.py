@@ -137,7 +137,7 @@ def _trained(given: Fit) -> FittedTable:
 
 
 def _need_possible(given: Fit) -> None:
-    """Raise UserError, before the work starts, if the model is unknown, or if an output cannot be written."""
+    """Raise UserError, before any computation starts, if the model is unknown or an output cannot be written."""
     if given.model is not None:
         need_known(given.model, MODELS, "model")
     need_free(path_of(given.output), str(given.data), given.force)
@@ -148,7 +148,7 @@ def _need_possible(given: Fit) -> None:
     content: dict[str, Any] = {"name": called(given), "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
     if given.precision == "int16":
-        # make an empty frozen model, which is refused if int16 does not have this kernel
+        # a frozen model with one zero vector: make_spec refuses it if int16 does not have this kernel
         kernel = {"function": given.kernel} | ({} if given.kernel == "linear" else {"gamma": 1.0})
         content |= {"input": {"dim": 1, "max_abs": 1.0}, "learning": {"rule": "frozen"}}
         content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}

@@ -52,7 +52,7 @@ class Found:
 @dataclass(frozen=True)
 class Frozen:
     """A trained estimator (or a pipeline of a scaler and the estimator), its spec, the comparison of the
-    spec with the estimator, and the spec's bytes of flash."""
+    spec with the estimator, and the number of bytes of flash that the spec needs."""
 
     trained: Any
     spec: Spec
@@ -77,7 +77,7 @@ class Job:
 
     @property
     def limit(self) -> int | None:
-        """The limit of flash, in bytes."""
+        """The flash limit, in bytes."""
         return None if self.options.flash is None else parse_amount(self.options.flash, "flash")
 
     @property
@@ -92,7 +92,7 @@ class Job:
             yield
 
     def folds(self, words: Mapping[str, str | int], what: str) -> str | int:
-        """Return how errors are estimated: the value that ``words`` has for the option cv, a number of folds, or the folds themselves.
+        """Return the estimator's parameter cv: the value in ``words`` for the option cv, a number of folds, or the folds themselves.
 
         what: the beginning of the remedy in an error message.
         """
@@ -148,14 +148,14 @@ class Job:
         return self.options.kernel
 
     def need_possible(self) -> None:
-        """Raise UserError, before the work starts, for invalid weights or an impossible number of vectors."""
+        """Raise UserError, before any computation starts, for invalid weights or an impossible number of vectors."""
         n, rows = self.options.n_max, len(self.train)
         _ = self.weights
         if n is not None and not 1 <= n <= rows:
             raise UserError(f"{option('n_max')} is {n}; it must be from 1 to {rows:,}, the number of rows to train on")
 
     def fitting(self, limit: int) -> int:
-        """Return how many vectors fit into ``limit`` bytes of flash.  Raises UserError if not even one vector fits."""
+        """Return the number of vectors that fit into ``limit`` bytes of flash.  Raises UserError if not even one fits."""
         fixed, each = self.sizes()
         fits = (limit - fixed) // each
         if fits < 1:
@@ -166,14 +166,14 @@ class Job:
         return fits
 
     def fewer(self, fits: int, limit: int) -> int:
-        """Return ``fits``, and add the assumption that flash limits the number of vectors to ``fits``."""
+        """Report, as an assumption, that flash limits the number of vectors to ``fits``.  Returns ``fits``."""
         self.table.assumed.append(f"at most {fits:,} vectors, because {option('flash')} is {limit:,} bytes")
         return fits
 
     def sizes(self) -> tuple[int, int]:
-        """Return the bytes of flash of a model without vectors, and the bytes that each vector adds with its weights.
+        """Return the bytes of flash that a model without vectors needs, and the bytes that each vector adds with its weights.
 
-        The bytes are those of a model that computes distances from differences.
+        Both are for a model that computes distances from differences.
         """
         options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
         functions = classes if classes > 2 else 1
@@ -267,7 +267,7 @@ class Job:
     def frozen(self, trained: Any, distance: Distance = "auto") -> Frozen:
         """Make the spec, with the names of the table's columns and classes, and compare it with the estimator on at most COMPARED_ROWS rows.
 
-        With a signal stage, the inner model is compared.
+        If there is a signal stage, only the inner model is compared.
         """
         options, table = self.options, self.table
         with warnings.catch_warnings():
@@ -324,14 +324,14 @@ class Job:
         }
 
     def _without_model(self) -> float:
-        """Return the error of always predicting the most frequent class, or the mean of the other rows."""
+        """Return the error of always predicting the most frequent class; for numbers, of predicting the mean of all other rows."""
         y = self.rows[1]
         if self.table.classes:
             return float(1 - np.bincount(y, self.weights[y]).max() / len(y))
         return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
     def on_test_rows(self, spec: Spec) -> dict[str, Any]:
-        """Return the error of the spec on held-out rows, computed as on the device, and the error's standard deviation."""
+        """Predict the held-out rows as the device does.  Returns the error and its standard deviation."""
         x, y = self.table.x[self.test], self.table.y[self.test]
         taken = spec.inner.accepts(x)
         if not taken.any():
@@ -361,9 +361,9 @@ class Job:
 def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions of the training rows, and of the held-out rows.
 
-    With many devices, whole devices are held out.  Otherwise, the last rows are held out if errors of neighbouring rows are correlated, else
-    random rows of each class.  Rows that hold an outlier, a number far from all
-    other numbers of its column, are not used for training.
+    With many devices, whole devices are held out.  Otherwise, if errors of neighbouring rows are correlated, the last rows are held out; if
+    not, random rows of each class.  Rows with an outlier, which is a number far from all others in its column, are not used for
+    training.
     given: the fraction to hold out, which may be followed by ",last" or ",random".
     """
     hold_out = option("hold_out")

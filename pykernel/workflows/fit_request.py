@@ -26,9 +26,7 @@ from pykernel.telling import QUIET
 from pykernel.workflows.models import Model, Watched
 
 MANY_ROWS = 1000
-"""All cores are used if training takes at least as much work as a machine with this many rows, all of which are vectors.  For less
-work, several cores save no time.
-"""
+"""All cores are used if rows * vectors^2 is at least the cube of this number.  Below that, several cores save no time."""
 DEFAULT_RIDGE = 0.1
 N_MAX = ("--n", "--vectors")
 
@@ -37,14 +35,14 @@ N_MAX = ("--n", "--vectors")
 class Fit(Training):
     """Train a kernel machine on a table, or choose a basis of its rows, and write the result as a spec.
 
-    Width and ridge are set by leave-one-out. With few vectors (--n-max, --flash), trained vectors and a
+    Leave-one-out chooses width and ridge. With few vectors (--n-max, --flash), trained vectors and a
     network are tried, too. Text labels are classes.
 
         pykernel fit flowers.csv --label kind -o iris.toml --set training.model=svm
         pykernel fit year.npy --label 4 -o flow.toml --set learning.rule=nystrom-rls
 
-    Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. A model that learns can start
-    from this spec.
+    Without --label, the spec computes coordinates in a basis: a few rows whose span is close to all rows. A model that learns can
+    start from this spec.
 
     Columns: "errors" is the fraction of rows with a wrong class. "PRESS" is the mean squared difference from the targets.
     "RMSE" is its square root. "left out" is the part of tr K that a basis misses.

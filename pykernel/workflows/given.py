@@ -98,7 +98,7 @@ def _value_as(annotation: str, value: str, where: str) -> Any:
 
 @contextlib.contextmanager
 def opened(data: str, watch: Watch) -> Iterator[tuple[str, BinaryIO, Show]]:
-    """Open the data, and show progress.  Yields the data's name, its file, and a function that shows how many bytes are read."""
+    """Open the data, and show progress.  Yields the data's name, its file, and the function that shows the progress."""
     with contextlib.ExitStack() as stack:
         name, file, size = open_data(data, stack)
         yield name, file, stack.enter_context(watch.progress(size))
@@ -142,7 +142,10 @@ def prefix(out: Path) -> str:
 
 
 def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
-    """Raise UserError if the user gave one of the arguments ``names``, which have no effect with the given value of the argument ``trained``."""
+    """Raise UserError if one of the arguments ``names`` was given.
+
+    trained: name of the argument whose value makes these arguments useless.
+    """
     named = str(getattr(given, trained))
     why = ", which trains vectors and widths" if named == TRAINED else ""
     for name in names:

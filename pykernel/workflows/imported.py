@@ -227,7 +227,7 @@ def _all_words(given: str | None) -> list[str] | None:
 
 
 def _rows_needed(machine: Machine, vectors: int | None) -> int:
-    """Return how many rows of a table are needed for the comparison or, with ``vectors``, for training.
+    """Return the number of table rows that are needed for the comparison or, if ``vectors`` is given, for training.
 
     For a model of raw samples, these rows are raw samples.
     """
@@ -249,7 +249,7 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:
-    """Return how far a smaller machine's outputs differ from the model's outputs, as plain values for the report."""
+    """Return the differences between a smaller machine's outputs and the model's outputs, as plain values for the report."""
     return {
         "vectors_before": found.vectors_before,
         "flash_bytes_before": before,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Data = Recording | Sequence[str | Path]
     State = Memory
     Stream = Any
-else:  # these are Any at run time, because importing the types of a request would take long
+else:  # these are Any at run time, because importing a request's types would be slow
     Model = TheSpec = Rows = Recording = Data = State = Stream = Any
 
 TAKES = "Or a Spec, or a fitted estimator: the device starts from what the estimator has learned."
@@ -75,7 +75,7 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     if found is None:
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
-            "from_sklearn makes one from a model of scikit-learn) or a fitted estimator of pykernel, such "
+            "from_sklearn makes one from a scikit-learn model) or a fitted pykernel estimator, such "
             "as a BudgetedKernelRegressor, alone or after scalers in a pipeline"
         )
     if name is not None:
@@ -85,7 +85,7 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
 
 
 def need_ram(spec: Spec) -> None:
-    """Raise UserError for a model that takes more bytes than the RAM of the spec's [target]."""
+    """Raise UserError for a model that needs more RAM than the spec's [target] allows."""
     if spec.target is not None:
         from pykernel.spec.summary import less_memory
         from pykernel.targets.check import exceeded
@@ -102,9 +102,9 @@ def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
     from pykernel.importers import importing, steps
     from pykernel.importers.sklearn import LEARNS
 
-    if isinstance(pipeline.steps, dict):  # a pipeline of River
+    if isinstance(pipeline.steps, dict):  # a River pipeline
         raise UserError(
-            "a Pipeline of River has steps that learn, which cannot be translated to C; give a model of pykernel.river that "
+            "a River Pipeline has steps that learn, which cannot be translated to C; give a model of pykernel.river that "
             "learned the raw inputs: without a rule, such a model standardises its inputs by running means and deviations"
         )
     *before, (_, model) = steps.steps_of(pipeline)

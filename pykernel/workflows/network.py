@@ -24,7 +24,7 @@ NOT_HERE = (*(name for name in CHOOSING if name != "cv"), "loss", "weights", "st
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Train a network and freeze it.  Assumptions are printed before the work."""
+    """Train a network and freeze it.  Prints the assumptions before training starts."""
     need_unset(options, NOT_HERE, "model")
     job = NetworkJob.of(options, table)
     made, report = job.reported(job.vectors())
@@ -69,7 +69,7 @@ class NetworkJob(TrainedJob):
         error = float(self.left_out(made.vectors).mean())
         shown = error if classes else root(error)
         taken = {"penalty": steps_of(getattr(made.trained, "regressor_", made.trained))[-1][1].alpha}
-        told = self.too_coarse(made, 1.0 if classes else root(error), f"take {option('precision', 'float32')}")
+        told = self.too_coarse(made, 1.0 if classes else root(error), f"use {option('precision', 'float32')}")
         return self.report_of(made, {"function": self.function}) | {
             "loss": None,
             "cv": int(self.cv),

@@ -59,8 +59,9 @@ def living_page(
 ) -> tuple[str, Simulated | None]:
     """Return the text of the page, and the simulation of the rows (None without labels).
 
-    x, y: inputs and labels from ``read_rows``; y is None without labels.  target: emulated CPUs that learn the same rows, so that the page
-    can show instructions, bounds and hashes.  beside: hashes from other machines.  Raises CheckFailed if a CPU computes different bytes.
+    x, y: inputs and labels from ``read_rows``; y is None without labels.  target: emulated CPUs on which the model learns the same
+    rows, so that the page can show instructions, bounds and hashes.  beside: hashes from other machines.
+    Raises CheckFailed if a CPU computes different bytes.
     """
     from pykernel.gen.streams import as_taken
     from pykernel.targets.page import make_page, need_page

@@ -65,7 +65,7 @@ as long as the start, both for 1,000 and for 8,645 rows."""
 COUNTED = 2.0
 """Approximate time to build a model for a target and count its instructions, in seconds."""
 RAM, FLASH = 16 * 1024, 64 * 1024
-"""Limits if the user gives neither limits nor a target: the sizes of a common small microcontroller."""
+"""Default limits, used if the user gives neither limits nor a target: the sizes of a common small microcontroller."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,7 +75,7 @@ class Planned(Result):
     report: all results, as ``pykernel plan --json`` prints them.
     specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned model does not),
     ``frozen`` (the best model that does not learn, if the planned model learns and it is not known whether the device gets
-    labels), ``small`` (a nearly equally good model with much less memory).
+    labels), ``small`` (a model that is nearly as good and needs much less memory).
     For a model that learns, a file next to its spec's file holds the model's state after all rows, from which ``generate`` starts.
     """
 
@@ -90,7 +90,7 @@ class Planned(Result):
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """The best model of each kind, with error, bytes and values; the table begins with the best kind."""
+        """The best model of each kind, with its error, bytes and parameter values; the best kind comes first."""
         return self.report["table"]
 
 
@@ -179,7 +179,7 @@ def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
         raise UserError(f"none of these rules applies to this data; leave {option('only')} out")
     if table.y is None:
         for made in filter(None, (arm.made.spec for arm in ready)):
-            watched_rows(made, table)  # raises UserError, before the work
+            watched_rows(made, table)  # raises UserError before the trials start
     return tried
 
 
@@ -207,7 +207,8 @@ def concluded(
 ) -> Planned:
     """Verify the winner, and write the results.  Raises NothingFits if no model fits.
 
-    each: seconds of a trial; None if there is no time for further trials.  known: the part of the report that was known before the trials.
+    each: duration of a trial in seconds; None if there is no time for further trials.  known: the part of the report that was known before
+    the trials.
     """
     winner, row, uses = verified(course, asked.watch.tell)
     learner, frozen, small = beside(course, winner, asked.watch)
@@ -290,9 +291,10 @@ def count(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
-    """For each value of [input] missing, return the planned model's error on all judged rows, including those that lack an input.
+    """For each value of ``[input] missing``, return the planned model's error on all judged rows, including those that lack an input.
 
-    The result is {} if no row lacks an input, or if the spec has this key.  For a refused row, the previous prediction counts.
+    The result is {} if no row lacks an input, or if the spec has this key.  For a refused row, the previous prediction or the typical label
+    is scored.
     """
     table, task = course.table, winner.arm.task(winner, None)
     spec = table.whole(winner.content)
@@ -315,7 +317,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
 
     The result is None without [signal], for many devices, for a monitor, if no kind can be left out, or after an interrupt.
 
-    each: seconds of a trial.
+    each: duration of a trial in seconds.
     """
     if course.table.stage is None or course.table.devices is not None:
         return None
@@ -349,7 +351,7 @@ class _Watch:
         watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
 
     def left(self, course: Search) -> int:
-        """Return how many trials may follow."""
+        """Return the number of further trials that are allowed."""
         most, tried = self.trials, len(course.trials)
         self.trial(tried)
         gone = clock.monotonic() - self.began

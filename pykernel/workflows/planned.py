@@ -85,7 +85,7 @@ def findings(
 
 
 def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's size, parameter values and bytes, and its errors without the figures of single blocks."""
+    """Return a model's size, parameter values and bytes, and its errors without the figures for each block."""
     content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
     values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
     named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
@@ -114,7 +114,7 @@ def choice(course: Search, winner: Trial) -> dict[str, Any]:
 
 
 def _without_blocks(told: Any) -> Any:
-    """Return the figures of an error, without figures of single blocks."""
+    """Return the figures of an error, without those for each block."""
     if not isinstance(told, Mapping):
         return told
     return {key: _without_blocks(value) for key, value in told.items() if key not in PER_BLOCK}
@@ -229,7 +229,7 @@ def front(costs: Sequence[Sequence[float]]) -> list[int]:
 
 
 def front_of(report: Mapping[str, Any]) -> Panel:
-    """Return the figure of errors over bytes, with the simple predictors."""
+    """Return a plot of error against bytes, which includes the simple predictors."""
     points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
     points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
     on = set(front([point[:2] for point in points]))

@@ -77,7 +77,7 @@ class Proved(Result):
 
 
 def run(given: Prove) -> Proved:
-    """Run ``pykernel prove``.  The analysis uses the sizes in the spec, so it takes long for a large model."""
+    """Run ``pykernel prove``.  The analysis uses the sizes in the spec, so it is slow for a large model."""
     from pykernel.gen import frama_c
     from pykernel.gen.proof import LEVELS, proof_of
 
@@ -120,7 +120,7 @@ def run(given: Prove) -> Proved:
 
 
 def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, tools: str, show: Any) -> Proved:
-    """Analyse the calls of a proof in a folder, in parallel on all cores."""
+    """Write the files of a proof to a folder, and analyse its calls in parallel on all cores."""
     from concurrent.futures import as_completed
 
     from pykernel.gen import frama_c

@@ -1,4 +1,4 @@
-"""Write the rows that a device sends to a table.  The device sends frames of ``generate --for recorder``, or lines of text."""
+"""Write a table of the rows that a device sends, as frames (see ``generate --for recorder``) or as lines of text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/|shm/).+?|C
 AGAIN = 0.5
 """Seconds between two attempts to open a port that has disappeared."""
 FEW = 2
-"""Data is considered a table of text after this many consecutive lines of numbers."""
+"""The data is treated as a table of text after this many consecutive lines of numbers."""
 LATEST = 100_000
 """The time intervals are computed from this many rows at the end of the recording."""
 GLANCE = 1.0
@@ -47,7 +47,7 @@ GLANCE = 1.0
 
 
 def is_recording(data: str) -> bool:
-    """Return whether data is a port, or contains frames."""
+    """Return whether ``data`` is a port, or contains frames."""
     if PORT.fullmatch(data):
         return True
     with ExitStack() as stack, suppress(UserError, OSError):
@@ -57,7 +57,7 @@ def is_recording(data: str) -> bool:
 
 
 def record(given: TableOf, out: Path) -> Found:
-    """Write rows as they arrive, until the data ends or an interrupt or SIGTERM arrives."""
+    """Write rows as they arrive, until the data ends, or until Ctrl-C or SIGTERM stops the recording."""
     for name in ("label", "like", "codes"):
         if getattr(given, name) is not None:
             raise UserError(
@@ -180,7 +180,7 @@ def _connected(url: str, stack: ExitStack) -> BinaryIO:
         connection = stack.enter_context(socket.create_connection((where.hostname, where.port or 0)))
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{url} cannot be opened ({error}); is it socket://HOST:PORT, and does a program listen there?"
+            f"{url} cannot be opened ({error}); is it socket://HOST:PORT, and is a program listening there?"
         ) from None
     return stack.enter_context(connection.makefile("rb"))
 
@@ -195,8 +195,8 @@ def _reopened(url: str, baud: int) -> Line | None:
 class _Heard:
     """The data received: frames, or lines of text.
 
-    Data is considered text if FEW consecutive lines have equally many numbers before any frame arrives.  given: names of the columns, if the
-    text does not name its columns.
+    The data is treated as text if FEW consecutive lines with the same number of values arrive before any frame.  given: names of the
+    columns, if the text does not name them.
     """
 
     def __init__(self, source: str, given: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Repeat the logs of devices, and compare the results with what the devices logged."""
+"""Replay the logs of devices, and compare the results with what the devices logged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.state_requests import Replay
 
 MOST = 2 * STATE_LIMIT
-"""Largest number of bytes that are read from the file of a state."""
+"""Largest number of bytes that are read from a state file."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class _OnDevice:
 
 
 def run(given: Replay) -> Found:
-    """Repeat a log, or the logs of many devices separately.  For many devices, the report's ``devices`` has the report of each device."""
+    """Replay a log, or the logs of many devices separately.  For many devices, the report's ``devices`` has a report for each device."""
     spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.end, given.watch
     begins = (bytes_of(Path(start), MOST), str(start)) if start else None
     if (many := recordings_of(given.data)) is None:
@@ -75,7 +75,7 @@ def run(given: Replay) -> Found:
         return _one(_OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch))
     need_none(end=state)
     if begins:
-        Repeated(spec, *begins)  # raises UserError before the work
+        Repeated(spec, *begins)  # raises UserError before any log is read
     found, unread = each_device(_OnDevice(spec, begins), many, given.jobs, watch, f"replaying {spec.name}")
     devices: list[Mapping[str, Any]] = [{"device": device.name, "path": device.path} | told for device, told in found]
     differ = [each for each in devices if not each["ok"]]

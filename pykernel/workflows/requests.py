@@ -176,7 +176,7 @@ class Check:
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
         pykernel check spec.toml --board /dev/ttyACM0 --record out/
 
-    A board needs the firmware of generate --for check (docs/guide/boards.md).
+    A board needs the firmware from generate --for check (docs/guide/boards.md).
 
     Columns: "equal" says whether the bytes are equal. "code -Os" and "constants" are bytes of flash. For a target, "flash"
     is the whole program, "RAM" is the model, and "stack" is the deepest use. The second table counts instructions:
@@ -343,7 +343,7 @@ class Plan:
     ] = None
     ram: Annotated[
         str | int | None,
-        Opt("Limit of RAM, such as 4k; any: no limits at all.", "BYTES", without="the target's, or 16k"),
+        Opt("Limit for RAM, such as 4k; any: no limits at all.", "BYTES", without="the target's, or 16k"),
     ] = None
     flash: Annotated[
         str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's, or 64k")
@@ -385,13 +385,13 @@ class TableOf:
         pykernel table year.csv --output year.npy
         pykernel table year.csv --label flow --output ready.csv
 
-    From a port, the command records frames of generate --for recorder, or lines of numbers, until Ctrl-C (docs/guide/replay.md).
+    From a port, the command records frames (generate --for recorder) or lines of numbers, until Ctrl-C (docs/guide/replay.md).
 
-    Rows of a .npy file can be read in any order, for a basis of a table larger than memory. For a .npy output, rows of a CSV file that lack a
-    cell are left out; Parquet, Arrow and .npy files with missing cells are refused.
+    Rows of a .npy file can be read in any order, so fit can choose a basis of a table larger than memory. For a .npy output, CSV rows that
+    lack a cell are left out; Parquet, Arrow and .npy files with missing cells are refused.
 
-    In a .csv output, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times becomes
-    phases of the day and the week. Cells are empty where a value is missing. Constant columns are left out. With --like ready.csv,
+    In a .csv output, a column with few different words becomes a column of 0 and 1 for each word, and a column of dates or times
+    becomes phases of the day and the week. Cells are empty where a value is missing. Constant columns are left out. With --like ready.csv,
     a later table gets the same columns, whatever words and constants it has.
 
     Columns: the command prints their names and, for .npy, their positions in the new file.
@@ -438,7 +438,7 @@ class Import:
 
     Columns: "vectors", "functions" and "weights" are numbers of stored values. "flash" is the size of the tables. "error" is
     how much --vectors changes the outputs, in standard deviations; "low" and "high" bound the error's 95 % interval. With
-    --data, "difference" is the largest difference of a decision value. "allowed" is the largest effect of rounding, which may
+    --data, "difference" is the largest difference in a decision value. "allowed" is the largest effect of rounding. Rounding may
     change the class of undecided rows. At most 1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
@@ -499,11 +499,11 @@ class Info:
         pykernel info schema > spec.schema.json
 
     The table also says for which CPUs this machine can build, and which CPUs it can emulate. The schema lets an editor complete and check specs:
-    names, types and ranges of the keys that each rule has. Editors with taplo (Even Better TOML) find the schema by a spec's first line:
+    names, types and ranges of each rule's keys. Editors with taplo (Even Better TOML) find the schema through a spec's first line:
 
         #:schema ./spec.schema.json
 
-    pykernel info commands prints the arguments of all commands in the same form.
+    pykernel info commands prints a schema of the arguments of each command.
 
     Columns: "part" is the microcontroller into whose RAM and flash a model must fit. "built by" names the
     toolchains, and "run by" the emulators. Names in brackets were not found on this machine. To install zig, unicorn and

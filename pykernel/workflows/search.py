@@ -161,7 +161,7 @@ def planned_data(
 
 
 MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
-"""MOST_DEVICES: largest number of devices of a plan.  If there are more, this many are drawn with a fixed seed, so that 1,000 rows of each
+"""MOST_DEVICES: largest number of devices in a plan.  If there are more, this many are drawn with a fixed seed, so that 1,000 rows of each
 device can be used.  With ENOUGH_DEVICES devices or more, models are evaluated on the last 30 % of the devices.  With
 fewer devices, models are evaluated on each device once, in FOLDS folds, which takes FOLDS times as long.
 """
@@ -191,7 +191,7 @@ def fleet(
     for device, (x, _) in zip(many.devices, parts, strict=True):
         if len(x) < FEWEST:
             raise UserError(
-                f"{device.path}: has {len(x)} {unit}; a plan needs {FEWEST} or more of each device; leave this device out"
+                f"{device.path}: has {len(x)} {unit}; a plan needs {FEWEST} or more from each device; leave this device out"
             )
     order = np.random.default_rng(0).permutation(len(parts))[:MOST_DEVICES].tolist()
     most, folds = MOST_ROWS // len(order), min(FOLDS, len(order)) if len(order) < ENOUGH_DEVICES else 1
@@ -299,7 +299,7 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
 def _tell_steps(spec: Spec, raw: RawRows, steps: int, watch: Watch) -> None:
     for warning in raw.warnings(steps):
         watch.warn(warning)
-    watch.tell(f"signal   {raw.rows:,} raw rows are {steps:,} steps of {spec.dim} features")
+    watch.tell(f"signal   {raw.rows:,} raw rows give {steps:,} steps of {spec.dim} features")
 
 
 def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, np.ndarray]], Stage | None]:

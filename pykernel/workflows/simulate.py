@@ -183,7 +183,7 @@ def _each(
     need_none(output=files["output"])
     page, save, watch = files["report"], files["save"], given.watch
     require_columns(spec)
-    Pipeline(spec, *often)  # raises UserError before the work
+    Pipeline(spec, *often)  # raises UserError before any recording is read
     begins = None if given.start is None else snapshot.saved(spec, started(spec, given.start, watch))
     work = _OnDevice(spec, often, begins, save is not None)
     found, unread = each_device(work, many, given.jobs, watch, f"running {spec.name}")

@@ -85,7 +85,7 @@ class Simulated(Result):
 def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
     """Draw the answers.
 
-    For a model that raises alarms, draw level and threshold, and mark all alarms and the alarms of each blamed input.
+    For a model that raises alarms, draw the level and the threshold, and mark the alarms: all of them, and those that blame each input.
     """
     course, asks, warm, lanes = simulation.course, simulation.spec.program.asks, simulation.warm, []
     there, names = course.curves(first=warm), course.names

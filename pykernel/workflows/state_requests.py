@@ -54,7 +54,7 @@ class Show:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Migrate:
-    """Convert a saved state to a changed spec.
+    """Convert a saved state for a changed spec.
 
     Parameters that only control further learning, such as a learning rate, a limit or a horizon, may differ; if nothing else
     differs, the device can load the state without conversion. A larger [reduction] n_max adds empty places, and every
@@ -85,11 +85,11 @@ class Merge:
 
     The devices run the same spec, each on different samples. The merged state has the same budget. NAME_restore
     and NAME_load load this state, and the device can continue to learn.
-    Stored vectors are raw samples of the devices, which anyone who has a state can read.
+    Stored vectors are raw samples from the devices; anyone who has a state can read them.
 
         pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
 
-    The spec after --into may have another n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
+    The spec after --into may have a different n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
     merged state, run simulate --start merged.bin on rows that no device has learned.
 
     Columns: "deviation" compares a device's answers with the joint answers of the other devices, for inputs like those that this device has
@@ -102,7 +102,7 @@ class Merge:
     states: Annotated[
         Sequence[File | bytes],
         Arg(
-            "Snapshots, one of each device; or a folder of .bin files.",
+            "Snapshots, one from each device; or a folder of .bin files.",
             "STATE",
             kind=list[Path],
             more="Or the snapshots' bytes.",
@@ -123,7 +123,7 @@ class Merge:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Replay:
-    """Repeat the log of a device, and name the first difference.
+    """Replay the log of a device, and name the first difference.
 
     The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
     one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:
@@ -137,7 +137,7 @@ class Replay:
         pykernel state replay spec.toml log.csv --end end.bin
         pykernel state replay spec.toml logs/
 
-    In a folder, or if several logs are given, each log is of one device. A table says which devices computed the expected values.
+    In a folder, or if several logs are given, each log belongs to one device. A table says which devices computed the expected values.
 
     Exit codes: 0 equal, 1 not equal, 2 bad input.
     """

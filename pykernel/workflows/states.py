@@ -1,4 +1,4 @@
-"""Work with states that devices have saved: show a state, compare two states, convert a state to a changed spec, merge several states."""
+"""Work with states that devices have saved: show a state, compare two states, convert a state for a changed spec, merge several states."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def shown(value: float) -> str:
 
 
 def migrate(given: Migrate) -> Found:
-    """Convert a state to a changed spec, and write it."""
+    """Convert a state for a changed spec, and write it."""
     out, state = Path(given.output or ""), Path(given.state)
     need_free(out, str(state), given.force)
     made = conversion.migrate(given.old, bytes_of(state, most_bytes(given.old)), given.new, str(state))
@@ -95,7 +95,7 @@ def merged(given: Merge) -> Merged:
         devices += found
     names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(devices)]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
-        raise UserError(f"{twice[0]} is given twice; give one state of each device")
+        raise UserError(f"{twice[0]} is given twice; give one state from each device")
     if given.output is not None:
         need_different([Path(given.output), *(each for each in devices if isinstance(each, Path))])
     most = most_bytes(given.spec) if given.spec.program.persistent else 1

@@ -44,7 +44,7 @@ NOT_HERE = ("coding", "by", "loss", "jobs")
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Train a machine and freeze it.  Assumptions are printed before the work."""
+    """Train a machine and freeze it.  Prints the assumptions before training starts."""
     need_unset(options, NOT_HERE, "model")
     need_known(options.method or "auto", METHODS, "method")
     train, test = held_out(table, options.hold_out, options.seed)
@@ -68,7 +68,7 @@ class SvmJob(Job):
         rows, n_max = len(self.train), option("n_max")
         if self.options.n_max is None and given < min(MOST, rows):
             self.table.assumed.append(
-                f"at most {given:,} vectors of {rows:,} rows, so that training takes about a minute; {n_max} sets another number"
+                f"at most {given:,} vectors for {rows:,} rows, so that training takes about a minute; {n_max} sets another number"
             )
         return given
 
@@ -142,7 +142,7 @@ class SvmJob(Job):
         taken = ({name: machine._mercer_kernel.width} if name else {}) | {"ridge": self.ridge / machine.C_}
         told = [*self.table.warnings]
         typical = 1.0 if classes else root(machine.cv_error_)
-        told += self.too_coarse(made, typical, f"take larger ridges, or {option('precision', 'float64')}")
+        told += self.too_coarse(made, typical, f"use larger ridges, or {option('precision', 'float64')}")
         basis = None if self.sparse else machine.reduced_.basis
         return self.report_of(made, machine.kernel_) | {
             "cv": machine.cv,

@@ -156,8 +156,8 @@ def prepare_table(
 ) -> tuple[dict[str, Any], dict[str, Origin]]:
     """Write a text table with only numbers.  The table is made in memory.
 
-    A column of few words becomes a column of 0 and 1 for each word, and times become phases of day and week.  Constants are
-    left out.  Cells are empty where a value is missing, or is a sentinel.
+    A column with few different words becomes one column of 0 and 1 for each word, and times become phases of the day and the week.
+    Constants are left out.  Cells are empty where a value is missing, or is a sentinel.
     label: a column that is written unchanged, as the last column.  like: a table that this function wrote earlier; the new
     table gets the same columns.  codes: further numbers that stand for a missing value.
     Also writes the notes that ``notes.noted`` reads.  Returns a description of the table as it was read, and the columns' origins.
@@ -240,7 +240,7 @@ def _emptied(
 
 
 def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
-    """Warn of words that the first table does not have.
+    """Warn about words that the first table does not contain.
 
     In rows with such a word, all columns made from the word's column are 0, a case that no model has learned.
     """

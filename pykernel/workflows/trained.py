@@ -19,13 +19,13 @@ from pykernel.workflows.given import need_unset
 MOST = 64
 """Largest number of vectors if only flash is limited.  More vectors take longer to train, and are rarely better."""
 NOT_HERE = ("sigma", "gamma", "coding", "by", "method", "with_", "jobs")
-"""Options that only apply to vectors chosen among rows.  They are refused if vectors are trained."""
+"""Options that apply only to vectors chosen among rows.  They are refused if vectors are trained."""
 CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
 """With any of these options, ``fit`` chooses vectors among rows, and does not train vectors."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Train vectors and freeze the machine.  Assumptions are printed before the work."""
+    """Train vectors and freeze the machine.  Prints the assumptions before training starts."""
     need_unset(options, NOT_HERE, "model")
     loss, kernel, trained = option("loss"), option("kernel"), f"{option('model', 'trained')}"
     refuse(
@@ -84,10 +84,10 @@ class TrainedJob(Job):
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
         if not classes and machine.loss == "squared":
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
-        linear = f"a linear model is as good on left-out rows; take a linear model ({option('kernel', 'linear')}), or other inputs"
+        linear = f"a linear model is as good on left-out rows; use a linear model ({option('kernel', 'linear')}), or other inputs"
         told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
-        told += self.too_coarse(made, typical, f"take {option('precision', 'float64')}, or float32 in place of int16")
+        told += self.too_coarse(made, typical, f"use {option('precision', 'float64')}, or float32 in place of int16")
         taken = {
             "inputs": "standardised" if machine.standardised_ else "given",
             "widths": machine.widths_,

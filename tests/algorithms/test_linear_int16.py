@@ -194,7 +194,7 @@ REFUSED = [
     ({"learning": {"rule": "rls", "prior_variance": 1e4}}, r"\[learning\] prior_variance is 10000.0; it must be"),
     (
         {"input": {"dim": 2, "max_abs": 60.0}},
-        r"\[learning\] prior_variance is 10; for inputs as large as these it must be at most 2.3; with a smaller \[input\] scale",
+        r"\[learning\] prior_variance is 10; for inputs this large it must be at most 2.3; a smaller \[input\] scale",
     ),
     ({"learning": {"rule": "rls", "eta": 0.2}}, r"eta belongs to .*; rls does not have it"),
     ({"learning": {"rule": "nlms", "forgetting": 0.9}}, r"forgetting belongs to .*; nlms does not have it"),

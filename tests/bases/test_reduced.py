@@ -394,7 +394,7 @@ def test_refusals_say_what_is_wrong(monkeypatch):
 
     cases = {
         "model is 'svm'": lambda: ReducedProblem("svm", basis, x, targets),
-        "60 rows, but targets of 30": lambda: ReducedProblem("krr", basis, x, Targets.of_values(np.zeros(30))),
+        "60 rows, but targets for 30": lambda: ReducedProblem("krr", basis, x, Targets.of_values(np.zeros(30))),
         "rows have 2 inputs, and basis vectors have 3": lambda: ReducedProblem("krr", basis, x[:, :2], targets),
         "one sample": lambda: ReducedProblem("krr", basis, x[:1], Targets.of_values([1.0])),
         "ridge is 0": lambda: ReducedProblem("krr", basis, x, targets).solve(0),

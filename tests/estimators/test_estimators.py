@@ -86,7 +86,7 @@ def test_weights_of_classes_are_those_of_a_spec():
     assert (model.predict(x) == wanted).all() and (plain.predict(x) != wanted).any()
     by_name = BudgetedKernelClassifier(class_weight={"fault": 5.0}).fit(x, y)
     assert by_name.spec_.label.weights == (5.0, 1.0) and (by_name.predict(x) == wanted).all()
-    with pytest.raises(UserError, match=r"class_weight holds \['fualt'\], which is none of the classes"):
+    with pytest.raises(UserError, match=r"class_weight holds \['fualt'\], which is not one of the classes"):
         BudgetedKernelClassifier(class_weight={"fualt": 5.0}).fit(x, y)
     for bad in ("often", [1.0], [1.0, 0.0]):
         with pytest.raises(UserError, match=r"\[label\] weights"):
@@ -190,11 +190,11 @@ def test_what_a_rule_does_not_know_or_learn_is_refused(stream):
     x, y = stream
     linear, kernels = (BudgetedKernelRegressor(rule=rule).fit(x, y) for rule in ("rls", "klms"))
     with pytest.raises(
-        UserError, match=r"^BudgetedKernelRegressor: rule 'rls' stores no vectors and measures no novelty"
+        UserError, match=r"^BudgetedKernelRegressor: rule 'rls' stores no vectors, so it measures no novelty"
     ):
         linear.novelty(x)
     with pytest.raises(
-        UserError, match=r"rule 'klms' estimates no standard deviation; for return_std give rule='krls-t'"
+        UserError, match=r"rule 'klms' estimates no standard deviation; return_std needs rule='krls-t'"
     ):
         kernels.predict(x, return_std=True)
     with pytest.raises(ValueError, match="y has 2 outputs, but the BudgetedKernelRegressor learns 1"):
@@ -470,7 +470,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         ),
         (
             {},
-            "input_max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs",
+            "input_max_abs must be given with a custom kernel, because max_value bounds the kernel only for inputs within max_abs",
         ),
         ({"input_max_abs": 10.0, "rule": "rff-rls"}, "[kernel] function is custom"),
         ({"input_max_abs": 10.0, "rule": "rls"}, "[kernel]"),
@@ -560,7 +560,7 @@ def test_a_pipelines_c_continues_with_the_same_bytes(rule):
 def test_a_pipeline_that_has_no_c_is_refused():
     frame, y = raw_samples(100)
     for steps, sentence in (
-        ((PCA(2), BudgetedKernelRegressor(rule="klms")), "step 'pca': mixes inputs, but the model has only"),
+        ((PCA(2), BudgetedKernelRegressor(rule="klms")), "step 'pca': mixes inputs, but the model can only"),
         ((StandardScaler(), BudgetedKernelRegressor(rule="rls")), "rule rls cannot center and scale its inputs"),
         (
             (StandardScaler(), BudgetedKernelRegressor(rule="klms", input_max_abs=1e-3)),

@@ -130,6 +130,6 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         OnlineMonitor(missing="hold").fit(np.where(np.isnan(gap), np.inf, x))
     scaler = StandardScaler().fit(x)
     with pytest.raises(
-        UserError, match=r"rule gmm cannot center .*; leave the scaler out: each regime has a scale of its"
+        UserError, match=r"rule gmm cannot center .*; leave the scaler out, because each regime has its own scale"
     ):
         OnlineMonitor().fit(x).to_spec("pump", scaler)

@@ -505,7 +505,7 @@ def test_a_spec_of_another_format_is_refused():
     later = {"precision": "int8", "learning": {"rule": "newrule"}, "signal": {"new": 1}, "new": {"key": 1}}
     for number, remedy in (
         (0, "belongs to versions before 0.3; see docs/migration.md for the keys that changed, then write format = 2"),
-        (3, "this version of pykernel reads the formats 1 and 2: install a newer version"),
+        (3, "this version of pykernel reads formats 1 and 2: install a newer version"),
         *((each, "write format = 2") for each in (-1, True, "1", 1.0, None, [1])),
     ):
         for other in ({}, later, {"name": None}):

@@ -105,7 +105,7 @@ def test_in_rivers_pipelines_and_evaluation():
     assert metric.get() < 1.0
     chances = evaluate.progressive_val_score(datasets.Phishing().take(300), Classifier(), metrics.ROCAUC())
     assert chances.get() > 0.85
-    with pytest.raises(UserError, match="a Pipeline of River has steps that learn"):
+    with pytest.raises(UserError, match="a River Pipeline has steps that learn"):
         pykernel.generate(pipeline, "never-written")
     for use in (lambda model: pykernel.generate(model, "never-written"), pykernel.check):
         with pytest.raises(UserError, match="the Regressor has learned nothing yet; call its learn_one"):

@@ -241,6 +241,6 @@ def test_numbers_that_the_precision_rounds_to_their_limit_are_refused() -> None:
         UserError, match=r"\[reduction\] fading is 0.999999999, which float32 cannot distinguish from 1"
     ):
         make_spec(_with(content, {"reduction": {"fading": 1 - 1e-9}}))
-    with pytest.raises(UserError, match=r"\[learning\] rho is 1e-09, with which 1 - eta rho is 1 in float32"):
+    with pytest.raises(UserError, match=r"\[learning\] rho is 1e-09, so small that 1 - eta rho is 1 in float32"):
         make_spec(_with(content, {"learning": {"rule": "klms", "rho": 1e-9}}))
     assert judged(_with(content, {"reduction": {"fading": 1 - 1e-9}}) | {"precision": "float64"}) is not None

@@ -194,7 +194,7 @@ LINEAR = Machine("Ridge", "linear", np.ones((5, 3)), np.ones((5, 1)), np.zeros(1
 @pytest.mark.parametrize(
     ("machine", "m", "x", "says"),
     [
-        (LINEAR, 2, None, "is linear, and has one vector for each function already"),
+        (LINEAR, 2, None, "is linear, and already has one vector for each function"),
         (a_machine(), 40, None, "has 40 vectors, and 40 were asked for"),
         (a_machine(), 0, None, "vectors is 0; it must be a whole number"),
         (a_machine(), True, None, "vectors is True"),

@@ -361,7 +361,7 @@ def test_widths_for_which_the_kernel_overflows_are_not_chosen():
         ({"basis": np.ones((3, 5))}, "finite vectors of 2 inputs"),
         ({"basis": np.ones((3, 2)), "columns": np.array([1])}, "columns has the shape (1,)"),
         ({"jobs": 0}, "jobs is 0"),
-        ({"x": np.zeros((23, 2))}, "there are 23 rows, but targets of 24 samples"),
+        ({"x": np.zeros((23, 2))}, "there are 23 rows, but targets for 24 samples"),
         ({"x": np.full((24, 2), np.nan)}, "x must be finite numbers; there is a NaN or an infinity among them"),
     ],
 )

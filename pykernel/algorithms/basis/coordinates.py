@@ -1,8 +1,8 @@
 """Coordinates of samples in the subspace of feature space that the basis vectors span, and changes of the basis.
 
 K_SS = L L' is the Gram matrix of the basis, and k_S(x) is the vector of kernel values between x and the basis vectors.
-If phi(x) is projected onto the subspace, z(x) = L^-1 k_S(x) are the coordinates of the projection in an orthonormal
-system; each new basis vector adds one coordinate.  The coordinates of several samples are the rows of a partial
+In an orthonormal system, the projection of phi(x) onto the subspace has the coordinates z(x) = L^-1 k_S(x); each new
+basis vector adds one coordinate.  The coordinates of several samples are the rows of a partial
 Cholesky factor of the samples' Gram matrix (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for machine
 learning, 2000).  k(x, x) - |z|^2 is the squared length of the residual, the part of x that the basis cannot express (G.
 Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a
@@ -73,7 +73,7 @@ class NystromWork(Struct):
     u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
-    loss: Real[N_MAX]  # for each basis vector: the increase of the rows' residuals if the vector is removed
+    loss: Real[N_MAX]  # for each basis vector: the increase in the rows' residuals if the vector is removed
     rest: Real[M_MAX]  # residual of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors
@@ -101,7 +101,7 @@ class NystromConfig(Config):
     tau: Real  # the basis is complete when the mean relative residual of the reservoir's rows is at most this
     candidates: Index  # rho: number of candidates that are compared in each step
     sampled: Index  # v: number of rows over which EFVS sums a candidate's gain
-    horizon: Index  # number of latest samples that the reservoir represents
+    horizon: Index  # how many of the latest samples the reservoir represents
     seed_1: Index  # initial state of the random number generator, in three parts
     seed_2: Index
     seed_3: Index
@@ -150,7 +150,7 @@ def left_over(m: GivenModel, x: Real[DIM], n: Index) -> None:
 
 @kernel
 def project_given(m: GivenModel, x: Real[DIM]) -> None:
-    """Compute the coordinates of a scaled input in a constant basis, and its residual.  O(N^2 / 2 + N D)."""
+    """For a constant basis, compute the coordinates and the residual of a scaled input.  O(N^2 / 2 + N D)."""
     for i in range(len(m.z)):
         m.z[i] = kernel_value(m, m.vectors[i], x)
     substitute_forward(m.factor_rows, m.z, len(m.z), m.coordinate_limit)
@@ -159,7 +159,7 @@ def project_given(m: GivenModel, x: Real[DIM]) -> None:
 
 @kernel
 def project(m: BasisModel, x: Real[DIM]) -> None:
-    """Compute the coordinates of a scaled input, and its residual.  O(N^2 / 2 + N D)."""
+    """Compute the coordinates and the residual of a scaled input.  O(N^2 / 2 + N D)."""
     if m.method == Method.GIVEN:
         project_given(m, x)
     else:

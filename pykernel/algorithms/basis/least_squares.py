@@ -3,8 +3,8 @@
 The regression minimises sum_s forgetting^(t - s) |y_s - f(z_s)|^2 + ridge |coefficients|^2 for f(z) = coefficients' z.
 The state is the upper triangular, packed factor R with R'R = ridge I + a fading sum of z z'.  Givens rotations add each
 sample to R, and the coefficients change by the prediction error times the gain (R'R)^-1 z (S. Haykin, Adaptive Filter
-Theory, square-root RLS).  Rounding errors do not add up: when R is so large that samples no longer change it, the gain
-is small, but still correct.  The coordinates are orthonormal, so a rotation of coordinates rotates R's columns, and
+Theory, square-root RLS).  Rounding errors do not accumulate: when R is so large that samples no longer change it, the
+gain is small, but still correct.  The coordinates are orthonormal, so a rotation of coordinates rotates R's columns, and
 removing the last coordinate removes R's last row and column.
 """
 
@@ -44,7 +44,7 @@ def clear_coordinate(m: RegressionModel, i: Index) -> None:
 
 @kernel
 def begin_coordinate(m: RegressionModel, i: Index) -> None:
-    """Start to use coordinate i, the first unused one: its row of R has only the ridge.  O(N)."""
+    """Start using coordinate i, the first unused one: its row of R contains only the ridge.  O(N)."""
     m.r[upper_row_of(i, len(m.coefficients))] = m.root_ridge
 
 
@@ -103,7 +103,7 @@ def drop_coordinate(m: RegressionModel, last: Index) -> None:
 
 @kernel
 def move_coefficients(m: RegressionModel, gain: Real[...], n: Index) -> None:
-    """Add (R'R)^-1 gain times m.error to the coefficients.  R must already contain the row ``gain``.  O(n^2)."""
+    """Add (R'R)^-1 g e' to the coefficients, where g is ``gain`` and e is m.error.  R must already contain the row g.  O(n^2)."""
     solve_lower(m.r, gain, n, len(m.coefficients))
     solve_upper(m.r, gain, n, len(m.coefficients))
     for i in range(n):
@@ -115,7 +115,7 @@ def move_coefficients(m: RegressionModel, gain: Real[...], n: Index) -> None:
 
 @kernel
 def take_row(m: RegressionModel, z: Real[...], gain: Real[...], row: Real[...], n: Index, least: Real) -> None:
-    """Add the row z to R, then change the coefficients.  gain, row: working memory.  least: smallest diagonal element.  O(n^2)."""
+    """Add the row z to R, then update the coefficients.  gain, row: working memory.  least: smallest diagonal element.  O(n^2)."""
     for i in range(n):
         gain[i] = z[i]
         row[i] = z[i]

@@ -84,9 +84,9 @@ def features(m: LocatedModel, x: Real[DIM], z: Real[N_MAX]) -> Index:
 
 @kernel
 def residual(m: LocatedModel, x: Real[DIM], part: Real[1]) -> Index:
-    """Write to part the fraction of x that the basis cannot express: 1 - |z|^2 / k(x, x), from 0 to 1.  O(N^2 / 2 + N D).
+    """Write the fraction of x that the basis cannot express to ``part``: 1 - |z|^2 / k(x, x), from 0 to 1.  O(N^2 / 2 + N D).
 
-    Returns DONE, or REFUSED_INPUT with part unchanged.
+    Returns DONE, or REFUSED_INPUT with ``part`` unchanged.
     """
     refused = refusal(m, x)
     if refused < 0:

@@ -66,7 +66,8 @@ def size(m: NystromModel) -> Index:
 
 @kernel
 def intact(m: NystromModel) -> Bool:
-    """Whether all counts are within their ranges.  If they are, no loop runs past an array, even in overwritten memory."""
+    """Whether all counts are within their ranges.  If they are, no loop runs past the end of an array, even if
+    memory was overwritten."""
     if m.forgets and (m.turn[0] < 0 or m.turn[0] >= len(m.coefficients)):
         return False
     if m.method == Method.GIVEN:
@@ -91,7 +92,7 @@ def evaluate(m: NystromModel, n: Index, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def give(m: NystromModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x) = weights' z(x).  Without a basis f(x) is 0.  O(N^2 / 2 + N D)."""
+    """y = f(x) = weights' z(x).  If there is no basis, f(x) is 0.  O(N^2 / 2 + N D)."""
     project(m, x)
     evaluate(m, size(m), y)
 
@@ -216,7 +217,7 @@ def learn(m: NystromModel, x: Real[DIM]) -> Index:
     if m.method != Method.GIVEN:
         start_draws(m)
     elif m.r[0] == real(0):
-        # with a constant basis, all coordinates are in use from the first sample on
+        # if the basis is constant, all coordinates are in use from the first sample on
         for i in range(len(m.coefficients)):
             begin_coordinate(m, i)
     if m.method == Method.STREAM:
@@ -260,7 +261,7 @@ def select(m: NystromModel) -> Index:
 
 @kernel
 def drop_basis(m: NystromModel) -> None:
-    """Forget the basis, all coordinates and coefficients."""
+    """Forget the basis, and all coordinates and coefficients."""
     for i in range(len(m.l)):
         m.l[i] = real(0)
         m.r[i] = real(0)
@@ -277,7 +278,7 @@ def drop_basis(m: NystromModel) -> None:
 
 @kernel
 def forget_samples(m: NystromModel) -> None:
-    """Forget basis, coefficients and reservoir, but not the state of the random number generator.  O(N^2 + M (N + D))."""
+    """Forget the basis, the coefficients and the reservoir, but not the state of the random number generator.  O(N^2 + M (N + D))."""
     drop_basis(m)
     for t in range(len(m.rows)):
         for j in range(len(m.rows[0])):

@@ -92,7 +92,7 @@ def least_missed(m: ReservoirModel) -> Index:
 
 @kernel
 def survivors(m: ReservoirModel, alive: Index) -> Index:
-    """Keep in m.order the rows whose relative residual is above ald_threshold, and return their number.  O(M)."""
+    """Remove from m.order the rows whose relative residual is at most ald_threshold; return the number of rows left.  O(M)."""
     kept = 0
     for s in range(alive):
         t = m.order[s]
@@ -120,11 +120,11 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 
 @kernel
 def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
-    """The reduction of the residuals of the rows in m.points if row r became a basis vector.  O(points (N + D)).
+    """The reduction in the residuals of the rows in m.points if row r became a basis vector.  O(points (N + D)).
 
     Let R be the residual matrix: the part of the rows' Gram matrix that the basis cannot express.  For EFVS, which
     reduces relative residuals, the gain is sum_t R_tr^2 / (k_tt R_rr).  For SGMA, the gain is sum_t R_tr^2 / R_rr, the
-    decrease of R's trace.
+    decrease in R's trace.
     """
     total = real(0)
     for s in range(points):

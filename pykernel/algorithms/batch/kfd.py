@@ -69,8 +69,8 @@ class Discriminant(Struct):
     press: between(Real, 0, "press_limit")  # sum of squared leave-one-out residuals
     # leave-one-out errors: number of samples that are classified wrongly when left out
     mistakes: between(Index, 0, "most")
-    assessed: between(Index, 0, "most")  # number of samples in press and mistakes
-    trained: between(Index, 0, "most")  # number of samples in the training; 0 if update was called after the training
+    assessed: between(Index, 0, "most")  # number of samples that press and mistakes count
+    trained: between(Index, 0, "most")  # number of training samples; 0 if update was called after the training
 
 
 class FisherWork(Struct):
@@ -87,7 +87,7 @@ class FisherConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
 
     single: bool  # whether there is one function, positive for the second of two classes
-    assesses: bool  # whether the caller keeps the samples, to pass them a second time, to assess()
+    assesses: bool  # whether the caller keeps the samples, and passes them to assess() after the training
     basis: Real[P_MAX, DIM]  # scaled vectors of the basis
     ridge: Real  # mu: weight of |alpha|^2
     root_ridge: Real  # square root of the ridge
@@ -300,8 +300,8 @@ def train(m: FisherModel) -> Index:
 
 @kernel
 def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> Real:
-    """Compute the value that a function has at a sample if this sample is left out of the training.  The targets are
-    then computed from the class counts without this sample.
+    """Compute a function's value at a sample that is left out of the training.  The targets are then computed from the
+    class counts without this sample.
 
     fitted: the function's value at the sample after training on all samples, with the target 1 in the class and 0
     elsewhere.  If the sample is the only one in the class, or the only one outside the class, all other samples have
@@ -371,7 +371,7 @@ def leave_one_out(m: FisherModel, out: Real[2]) -> Index:
     """Write the leave-one-out results of the assessed samples: out[0] is the mean squared residual, and out[1] is the
     error rate.
 
-    Returns DONE.  If no sample was assessed since the training, returns NOT_TRAINED and leaves out unchanged.
+    Returns DONE.  If no sample has been assessed since the training, returns NOT_TRAINED without writing to out.
     """
     if m.assessed[0] == 0:
         return FisherStatus.NOT_TRAINED

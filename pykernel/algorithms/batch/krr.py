@@ -1,9 +1,9 @@
 """Kernel ridge regression and least squares support vector machines, trained on the device.
 
-Samples are collected in a ring buffer.  Training solves (K + ridge I) alpha = y, for LS-SVM with a free bias (J. A. K.
-Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999).  The packed Cholesky factor of the
-matrix is inverted in place.  The inverse matrix P gives leave-one-out errors at little cost (G. C. Cawley, N. L. C.
-Talbot, Efficient leave-one-out cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction
+Samples are collected in a ring buffer.  Training solves (K + ridge I) alpha = y, for LS-SVM with an unpenalised bias
+(J. A. K. Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999).  The packed Cholesky factor
+of the matrix is inverted in place.  The inverse matrix P gives leave-one-out errors at little cost (G. C. Cawley, N. L.
+C. Talbot, Efficient leave-one-out cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction
 without sample i is y_i - alpha_i / P_ii.
 """
 
@@ -36,7 +36,7 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 MASS_LEAST = Constant(2.0**-90)
-"""A number is used as a divisor only if it is above this value, so that its reciprocal is far from overflow."""
+"""A number is used as a divisor only if it is above this value, so that its reciprocal cannot overflow."""
 
 
 class BatchStatus(IntEnum):
@@ -62,7 +62,7 @@ class Samples(Struct):
 class Trained(Struct):
     """The model is f(x) = sum_i alpha_i k(v_i, x) + bias."""
 
-    # expansion vectors: the samples of the training
+    # expansion vectors: the training samples
     v: between(Real[L_MAX, DIM], "-scaled_limit", "scaled_limit")
     alpha: between(Real[L_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers
     bias: between(Real[OUTPUTS], "-alpha_limit", "alpha_limit")
@@ -81,7 +81,7 @@ class BatchWork(Struct):
     solved: Real[L_MAX, OUTPUTS]  # multipliers of the next model
     shift: Real[OUTPUTS]  # bias of the next model
     sums: Real[L_MAX]  # row sums of |K|; then (K + ridge I)^-1 1
-    spread: Real[L_MAX]  # diagonal of the inverse, minus the part of the bias
+    spread: Real[L_MAX]  # diagonal of the inverse, minus the part due to the bias
     half: Real[L_MAX]  # reciprocals of the Cholesky factor's diagonal; then the share of each label in the bias
     x: Real[DIM]  # a scaled input
     y: Real[OUTPUTS]  # function values
@@ -92,7 +92,7 @@ class BatchWork(Struct):
 class BatchConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
 
-    biased: bool  # whether the model has a free bias (LS-SVM)
+    biased: bool  # whether the model has an unpenalised bias (LS-SVM)
     separates: bool  # whether labels are classes
     single: bool  # whether there is one function
     clamps: bool  # whether predictions are clipped to the range from low to high
@@ -303,8 +303,8 @@ def invert(m: BatchModel, n: Index) -> None:
 
 @kernel
 def spread_out(m: BatchModel, n: Index) -> Bool:
-    """Compute m.sums = (K + ridge I)^-1 1, and write the diagonal of the inverse matrix, minus the part of the bias, to
-    m.spread.  O(L^2).
+    """Compute m.sums = (K + ridge I)^-1 1, and write the diagonal of the inverse matrix, minus the part due to the
+    bias, to m.spread.  O(L^2).
 
     Returns False if the total of m.sums or an element of m.spread is too small to divide by.  Cawley and Talbot 2003.
     """
@@ -444,7 +444,7 @@ def leave_one_out(m: BatchModel, out: Real[2]) -> Index:
     rate.
 
     If the labels are numbers, the error rate is 0.
-    Returns DONE.  If the model was not trained, returns NOT_TRAINED and leaves out unchanged.
+    Returns DONE.  If the model was not trained, returns NOT_TRAINED without writing to out.
     """
     if m.n[0] == 0:
         return BatchStatus.NOT_TRAINED

@@ -8,7 +8,7 @@ from pykernel.dialect import Index, Int, Word, floor_shift, index, kernel, multi
 
 @kernel
 def clip(a: Int, low: Int, high: Int) -> Int:
-    """a, clipped to low and high."""
+    """a, clipped to the range from low to high."""
     return low if a < low else (high if a > high else a)
 
 

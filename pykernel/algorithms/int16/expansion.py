@@ -97,7 +97,7 @@ class Int16ExpansionModel(Int16WeightsModel):
 
 @kernel
 def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
-    """Add vector i's part to f_0, and keep its kernel value, k / 2^(n - weight_shift), as a feature of at most 15 bits."""
+    """Add vector i's contribution to f_0, and keep its kernel value, k / 2^(n - weight_shift), as a feature of at most 15 bits."""
     for o in range(len(m.f)):
         add_part(m, o, i, o, k, n)
     m.wide[0, i] = floor_shift(floor_shift(k, clip(n - m.weight_shift - m.unit_lift, 0, 31)), 1)

@@ -1,6 +1,6 @@
-"""The frame around rules, in integers: ``pykernel.algorithms.frame`` with other types, and with the kernels of this module.
+"""The frame around rules, in integers: ``pykernel.algorithms.frame`` with different types, and with the kernels of this module.
 
-The check of an input also converts it, so the rule always sees a converted copy.  There are no statistics of inputs.
+Checking an input also converts it, so the rule always sees a converted copy.  There are no statistics of inputs.
 """
 
 from typing import Any
@@ -271,4 +271,4 @@ INT16: dict[Any, Any] = {
     stages.conclude: conclude,
     stages.valid_stages: valid_stages,
 }
-"""Replacements of parts of the floating-point frame."""
+"""Replacements for parts of the floating-point frame."""

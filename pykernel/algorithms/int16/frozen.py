@@ -139,7 +139,8 @@ def logistic(t: Index) -> Index:
 
 @kernel
 def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """For a tanh or logistic unit, add vector i's part to the functions.  s: a'b + offset.  The unit's value is at most 1."""
+    """For a tanh or logistic unit, add vector i's contribution to the functions.  s: a'b + offset.
+    The unit's value is at most 1."""
     k = 2 * logistic(floor_shift(part_of(s, STEEP), m.octave_shift))
     if m.function == Int16Function.TANH:
         k = 2 * k - ONE
@@ -148,7 +149,7 @@ def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
 
 @kernel
 def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """For a polynomial kernel or an unbounded hidden unit, add vector i's part to the functions.  s: a'b + coef0.
+    """For a polynomial kernel or an unbounded hidden unit, add vector i's contribution to the functions.  s: a'b + coef0.
 
     The kernel value is k / 2^16 times a power of two, computed from the leading 16 bits of s.  Relative error:
     (degree + 1) 2^-15.
@@ -170,7 +171,7 @@ def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
 
 @kernel
 def share_product(m: Int16FrozenModel, i: Index) -> None:
-    """For a kernel that depends on a'b, add vector i's part to the functions.  O(D)."""
+    """For a kernel that depends on a'b, add vector i's contribution to the functions.  O(D)."""
     s = (dot_eight(m.x, m.eights[i]) if m.eight else dot(m.x, m.vectors[i])) + (m.shifts[i] if m.hidden else m.coef0)
     if m.function == Int16Function.TANH or m.function == Int16Function.LOGISTIC:
         share_bent(m, i, s)
@@ -250,8 +251,8 @@ def count_votes(m: Int16FrozenModel) -> None:
 
 @kernel
 def most_voted(m: Int16FrozenModel) -> Index:
-    """The class with the most votes; in a tie, the first of the tied classes or, with breaks_ties, the tied class with
-    the clearest votes."""
+    """The class with the most votes; in a tie, the first of the tied classes or, if ``breaks_ties`` is set, the one
+    with the clearest votes."""
     best = 0
     for a in range(1, len(m.votes)):
         if m.votes[a] > m.votes[best] or (
@@ -271,7 +272,7 @@ def decide(m: Int16FrozenModel, y: Int[OUTPUTS]) -> None:
 
 @kernel
 def calibrate(m: Int16FrozenModel, p: Int[CLASSES]) -> None:
-    """Compute a probability of each class from the functions, in units of 2^-15."""
+    """Compute a probability for each class from the functions, in units of 2^-15."""
     for o in range(len(m.f)):
         f = clip(as_signed(m.f[o]), -m.limits[o], m.limits[o])
         t = floor_shift(floor_shift(f, m.coarse[o]) * m.steepness[o], m.steepness_shift[o]) + m.offset[o]

@@ -187,7 +187,7 @@ def octaves(q: Int16KernelConfig, d: Word) -> Word:
 
 @kernel
 def rise(q: Int16KernelConfig, u: Word, first: Int) -> Int:
-    """The product first (1 + r) for Matern 3/2, or first (1 + r + r^2 / 3) for Matern 5/2, where r = ln 2 u / 2^16 and
+    """``first`` (1 + r) for Matern 3/2, or ``first`` (1 + r + r^2 / 3) for Matern 5/2, where r = ln 2 u / 2^16 and
     u is below 2^21."""
     r = multiply_high(index(u & 2097151), NATURAL)
     total = first + multiply_high(r, first)
@@ -199,7 +199,7 @@ def rise(q: Int16KernelConfig, u: Word, first: Int) -> Int:
 
 @kernel
 def value_at(q: Int16KernelConfig, u: Word) -> Index:
-    """The kernel value where e^-r is 2^-(u / 2^16), in units of 1 / ONE, rounded down."""
+    """The kernel value for e^-r = 2^-(u / 2^16), in units of 1 / ONE, rounded down."""
     n = index(u >> 16)
     if n >= (24 if q.rises else 16):
         return 0
@@ -211,5 +211,5 @@ def value_at(q: Int16KernelConfig, u: Word) -> Index:
 
 @kernel
 def kernel_value(q: Int16KernelConfig, d: Word) -> Index:
-    """The kernel value of a distance, in units of 1 / ONE, rounded down."""
+    """The kernel value at the distance d, in units of 1 / ONE, rounded down."""
     return value_at(q, octaves(q, d))

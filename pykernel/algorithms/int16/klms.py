@@ -48,7 +48,7 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Budget, Entry
 
 FAR = 2147483647
-"""Squared distance that means that there is no neighbour; all real distances are smaller."""
+"""The squared distance if there is no neighbour; all real distances are smaller."""
 
 
 class Int16Expansion(Struct):
@@ -128,7 +128,7 @@ def age_of(m: Int16OnlineModel, i: Index) -> Index:
 
 @kernel
 def isolation(m: Int16OnlineModel, i: Index) -> Int:
-    """Squared distance from a candidate to its nearest neighbour, or a lower bound of this distance."""
+    """Squared distance from a candidate to its nearest neighbour, or a lower bound on this distance."""
     if i >= m.n[0]:
         return m.nearest_distance[0]
     bound = size(m.neighbour[i])
@@ -143,7 +143,7 @@ def unsure(m: Int16OnlineModel, i: Index) -> Bool:
 
 @kernel
 def weighted_isolation(m: Int16OnlineModel, i: Index, coarse: Index) -> Int:
-    """(alpha_i / 2^coarse)^2 (1 - max_j k_ij), or a lower bound of this cost.  Mitchinson et al. 2003, eq. 18."""
+    """(alpha_i / 2^coarse)^2 (1 - max_j k_ij), or a lower bound on this cost.  Mitchinson et al. 2003, eq. 18."""
     a = floor_shift(magnitude(m, i), coarse)
     a = a if a < 32767 else 32767
     return multiply_high(a * a, ONE - kernel_value(m, word(isolation(m, i))))
@@ -183,7 +183,7 @@ def cost(m: Int16OnlineModel, i: Index) -> Int:
         return m.score[i]
     if m.metric == Metric.FKLMS:
         return isolation(m, i)
-    return 0  # all costs are equal, and precedes() compares ages
+    return 0  # all costs are equal, so precedes() compares ages
 
 
 @kernel
@@ -252,7 +252,7 @@ def measure_row(m: Int16OnlineModel, r: Index) -> None:
 def project(m: Int16OnlineModel, r: Index) -> None:
     """Distribute candidate r's multiplier: add k_ir alpha_r to each alpha_i, as if the other vectors were orthogonal.  O(N).
 
-    Mitchinson et al. 2003, eq. 16.  With "bounded", k_ir is divided by the sum of all k_ir if this sum is above 1.
+    Mitchinson et al. 2003, eq. 16.  If ``projection`` is "bounded", k_ir is divided by the sum of all k_ir if this sum is above 1.
     """
     n = m.n[0]
     part = ONE
@@ -310,8 +310,8 @@ def grow_older(m: Int16OnlineModel) -> None:
 
 @kernel
 def present(m: Int16OnlineModel) -> Int:
-    """Compute f(x), and the distances and kernel values for the update that follows.  If there are several outputs,
-    f(x) is in m.f instead.  O(N D)."""
+    """Compute f(x), and the distances and kernel values for the update that follows.  A single f(x) is returned;
+    several outputs are written to m.f.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
     total = word(0)
@@ -407,7 +407,7 @@ def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def evaluate(m: Int16OnlineModel) -> Int:
-    """f(x); if there are several outputs, f(x) is in m.f instead.  O(N D)."""
+    """f(x); if there are several outputs, they are written to m.f instead.  O(N D)."""
     total = word(0)
     if not m.single:
         for o in range(len(m.f)):

@@ -28,7 +28,7 @@ from pykernel.dialect import (
 COUNTED = 65536
 """Samples are counted up to this number."""
 GAIN_FIRST = 20
-"""The gain is 1 for this number of samples after the start."""
+"""The gain is 1 until this many samples have been learned."""
 GAIN_PACE = 8
 """The gain's running means have a horizon of 2^8 samples."""
 GAIN_SIZE = 16383
@@ -43,7 +43,7 @@ class Int16Stages(Struct):
     slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # weights of the linear part, in units of 2^-16
     agreement: between(
         Int[OUTPUTS], -GAIN_MOST, GAIN_MOST
-    )  # running mean of the residual label times the model's answer
+    )  # running mean of the residual times the model's answer
     square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of the square of the model's answer
     gain: between(Int[OUTPUTS], 0, ONE)  # factor of the model's answer, in units of 1 / ONE
     count: between(Index, 0, COUNTED)  # number of samples learned
@@ -68,9 +68,9 @@ class Int16StageConfig(Config):
     centers: bool  # whether the label's mean is subtracted
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
-    expects: bool  # whether labels judge answers: always equal to gains
+    expects: bool  # whether answers are compared with labels: true if gains is true
     clamps: bool  # whether predictions are kept between low and high
-    follows: bool  # whether labels pass through stages: whether centers, leads or gains is true
+    follows: bool  # whether labels pass through stages: true if centers, leads or gains is true
     holds: bool  # always false: an outlying input is never replaced by a held value
     mixes: bool  # always false: there is no linear expert
     covers: bool  # always false: there are no intervals

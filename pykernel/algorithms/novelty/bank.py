@@ -4,8 +4,8 @@ Each Gaussian has a mean and a covariance R'R, stored as the upper triangular ro
 rotations, so every covariance stays positive definite.  Each row is learned by the Gaussian that explains it best.
 Rows that no Gaussian explains are learned by a candidate Gaussian, which becomes a regime when it has learned enough
 rows (P. M. Engel, M. R. Heinen, Incremental learning of multivariate Gaussian mixture models, 2010).  If the bank is
-full, the two regimes whose merger reduces the likelihood least are merged first (A. R. Runnalls, Kullback-Leibler
-approach to Gaussian mixture reduction, 2007).
+full, the two regimes whose merger reduces the likelihood least are merged to make room (A. R. Runnalls,
+Kullback-Leibler approach to Gaussian mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
@@ -89,7 +89,8 @@ def is_strange(m: GmmModel) -> Bool:
 
 @kernel
 def look_around(m: GmmModel, x: Real[DIM]) -> None:
-    """Find the regime that explains a row best, and its surprise.  Find whether a rejected regime explains the row.  O(K D^2 / 2)."""
+    """Find the regime that explains a row best, and the row's surprise.  Determine whether a rejected regime explains
+    the row.  O(K D^2 / 2)."""
     total = real(0)
     for k in range(m.known[0]):
         total += m.weights[k]
@@ -319,7 +320,7 @@ def compare_some(m: GmmModel) -> None:
 
 @kernel
 def compares_early(m: GmmModel) -> Bool:
-    """Whether all pairs have been compared before the row with which the candidate becomes a regime.  That row then costs less."""
+    """Whether all pairs are compared before the candidate becomes a regime, so that the row with which it does costs less."""
     rows = m.patience if m.patience < m.relearn_soon else m.relearn_soon
     return m.pairs_a_row * (rows - 2) >= floor_shift(len(m.weights) * (len(m.weights) - 1), 1)
 

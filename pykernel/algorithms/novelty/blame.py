@@ -3,9 +3,9 @@
 A sensor's part of a row's squared distance z'z is the amount by which the distance would decrease if the sensor had the
 value that the other sensors predict.  This amount is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse
 covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  A sensor's share in the alarm follows
-from the corresponding decrease of the row's surprise, as a fraction of the sum over all sensors.  The decrease is
-computed for the course and for the bank, and the larger one is used.  A row that a sensor explains only in part adds
-little to its share.  The kind of fault follows from the sensor's steps and the alarm's first row.
+from the corresponding decrease of the row's surprise, divided by the sum of these decreases over all sensors.  The
+decrease is computed for the course and for the bank, and the larger one is used.  A row that a sensor explains only in
+part adds little to the sensor's share.  The kind of fault follows from the sensor's steps and the alarm's first row.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus

@@ -1,8 +1,8 @@
 """Predict each row from the previous row, and find sensors that repeat their values.
 
-A vector autoregression of order 1, stored as the root of the joint covariance of two consecutive rows, predicts a row
-from the previous row.  The prediction error is the *innovation*.  The surprise by the course is limited to the surprise
-by the bank, so a change between known regimes is not surprising.
+The *course* is a vector autoregression of order 1, which predicts a row from the previous row.  It is stored as the
+root of the joint covariance of two consecutive rows.  The prediction error is the *innovation*.  The surprise under the
+course is never larger than the surprise under the bank, so a change between known regimes is not surprising.
 """
 
 from pykernel.algorithms.elementary import log2_of
@@ -13,7 +13,7 @@ from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, Constant, Real, absolute, kernel, real, sqrt
 
 RARE = Constant(0.1)
-"""Repeats can be surprising only for sensors that usually repeat their values in less than this fraction of the rows."""
+"""Repeats can be surprising only if the sensor usually repeats its value in less than this fraction of the rows."""
 TOO_FAR = Constant(9.0)
 """An innovation whose square is more than this many times the usual square is learned with less weight."""
 NATURAL = Constant(0.69314718055994530942)
@@ -37,14 +37,14 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
-    """Write the surprise by the course to m.surprise[0]: the smaller of the surprise of the innovation and the surprise by the bank."""
+    """Write the surprise under the course to m.surprise[0]: the surprise of the innovation, but at most that under the bank."""
     own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair))
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
 
 @kernel
 def learn_course(m: GmmModel, x: Real[DIM]) -> None:
-    """Update the prediction of a row from the previous row.  O(4 D^2)."""
+    """Let the course learn a row.  O(4 D^2)."""
     n = len(x)
     if m.followed[0] < m.horizon:
         m.followed[0] += 1

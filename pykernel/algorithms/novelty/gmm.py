@@ -1,9 +1,10 @@
 """A monitor that learns row by row what is normal for a machine.  It reports deviations, with the sensor and the kind of fault.
 
 A row can be surprising in three ways: it does not follow from the previous row (``course``), no regime has such rows
-(``bank``), or a sensor repeats its value.  The surprises by course and bank are measured in units of their usual
-spreads.  The level is the largest surprise, smoothed over rows.  There is an alarm if the level is above a threshold, which is adapted to
-the wanted alarm rate (``threshold``).  During an alarm, only the candidate for a new regime learns.  A state that lasts becomes normal.
+(``bank``), or a sensor repeats its value.  The surprises under the course and under the bank are measured in units of
+their usual spreads.  The level is the largest surprise, smoothed over rows.  There is an alarm if the level is above a
+threshold, which is adapted to the wanted alarm rate (``threshold``).  During an alarm, only the candidate for a new
+regime learns.  A state that lasts becomes normal.
 """
 
 from pykernel.algorithms import frame
@@ -70,11 +71,11 @@ from pykernel.dialect import DIM, Bool, Constant, Index, Real, kernel, real, sqr
 from pykernel.dialect.program import Entry
 
 REPEATS_SHARE = Constant(0.5)
-"""Weight of the surprise of repeats, which is in nats, relative to the surprises by course and bank, which are in usual spreads."""
+"""Weight of the surprise of repeats, in nats, relative to the other two surprises, which are in units of their usual spreads."""
 LEAST_WEIGHT = Constant(2.0**-12)
 LEAST_WIDTH = Constant(2.0**-64)
 LOSS_MOST = Constant(2.0**51)
-"""Bounds of a valid state.  A state that is learned stays within narrower bounds."""
+"""Bounds on a valid state.  A state that is learned stays within narrower bounds."""
 LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20
 """Number of rows after which the usual surprises are known."""

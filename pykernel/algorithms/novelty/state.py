@@ -57,7 +57,7 @@ class Bank(Struct):
 class Course(Struct):
     """Statistics of consecutive rows, of repeated values, and of surprises."""
 
-    usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
+    usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise under the course and under the bank
     spread: between(Real[2], 0, 2.0**51)  # twice the mean squared excess over the usual surprise
     middle: between(Real[DIM], "-input_max_abs", "input_max_abs")  # mean of the rows
     followed: between(Uint16, 0, "horizon")  # number of rows learned, at most the horizon
@@ -67,9 +67,9 @@ class Course(Struct):
     repeats: between(Real[DIM], 0, 1)  # fraction of the rows in which a sensor repeats its value
     # root of the joint covariance of a row and the previous row
     joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
-    run: Uint16[DIM]  # number of consecutive latest rows in which each sensor has repeated its value
-    surprised: between(Uint16, 0, "horizon")  # number of rows learned in usual and spread, at most the horizon
-    settling: between(Uint16, 0, "settles_for")  # number of coming rows that are learned even in an alarm
+    run: Uint16[DIM]  # for how many rows, up to the latest, each sensor has repeated its value
+    surprised: between(Uint16, 0, "horizon")  # number of rows learned in ``usual`` and ``spread``, at most the horizon
+    settling: between(Uint16, 0, "settles_for")  # number of coming rows that are learned even if they are in alarm
     watched: between(Index, 0, "watched_most")  # number of rows; counting stops at a limit
 
 
@@ -97,8 +97,8 @@ class Sight(Struct):
     repeater: Index  # the sensor whose repeats are most surprising
     distance: Real  # squared distance from the nearest regime, in standard deviations of this regime
     innovation: Real  # square of the part of a row that the previous row does not predict
-    surprise: Real[2]  # surprise by the course and by the bank
-    loud: Real[3]  # the surprises by course and bank in usual spreads, and the surprise of repeats
+    surprise: Real[2]  # surprise under the course and under the bank
+    loud: Real[3]  # the surprises under the course and under the bank, in usual spreads, and the surprise of repeats
     own: Real[DIM]  # deviations from the nearest regime, whitened
     turned: Real[DIM]
     pair: Real[DIM * 2]  # deviations of the previous row and of this row from the mean, whitened
@@ -111,7 +111,7 @@ class Sight(Struct):
 class Presence(Struct):
     """Whether valid rows arrive.  The model does not depend on the count of refused samples."""
 
-    missed: between(Index, 0, "absent_after")  # number of consecutive latest samples that were refused
+    missed: between(Index, 0, "absent_after")  # number of samples refused since the latest accepted one
 
 
 class GmmConfig(Config):
@@ -120,10 +120,10 @@ class GmmConfig(Config):
     grouped: bool  # whether some inputs belong to one sensor
     sensors: Index[DIM]  # the sensor of each input
     horizon: Index  # number of latest rows that means and roots describe
-    warmup: Index  # number of first rows without alarms
+    warmup: Index  # number of rows at the beginning without alarms
     relearn_after: Index  # number of rows after which a new regime, or a lasting alarm, becomes normal
     relearn_soon: Index  # number of rows after which a change of several sensors at once becomes normal
-    patience: Index  # number of rows that make a new regime in the warm-up
+    patience: Index  # number of rows after which a candidate becomes a regime in the warm-up
     unmet_most: Index  # rows of known regimes since the candidate began are counted up to this number
     watched_most: Index  # rows are counted up to this number
     root_most: Real  # largest magnitude of the roots' elements
@@ -132,8 +132,8 @@ class GmmConfig(Config):
     fresh: Index  # number of rows after which a Gaussian can judge a row
     tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
     loud_first: Index  # number of rows at the beginning that do not change the usual surprises
-    settles_for: Index  # number of rows after a new regime that are learned even in an alarm
-    absent_after: Index  # number of consecutive refused samples that raises an alarm
+    settles_for: Index  # number of rows after a new regime that are learned even if they are in alarm
+    absent_after: Index  # more than this many consecutive refused samples raise an alarm
 
 
 class GmmModel(Framed):

@@ -12,9 +12,9 @@ rate; the other rows change e at the low rate of a monitor that has run for ``th
 fault could raise the threshold of a young monitor above the level of the fault itself.  When the state in a long alarm has become normal,
 the monitor ends the episode.
 
-A monitor that *arms* treats alarms beyond the promised rate as faults once the monitor is commissioned, so that repeated faults do not
-raise the threshold.  From then on, a budget of tokens limits the number of rows in alarm from which the threshold learns.  Also, e follows
-the median of the excess instead of the mean, and e and s are bounded.
+Once a monitor that *arms* is commissioned, it treats alarms beyond the promised rate as faults, so that repeated faults
+do not raise the threshold.  From then on, a budget of tokens limits the number of rows in alarm from which the
+threshold learns.  Also, e follows the median of the excess instead of the mean, and e and s are bounded.
 
 A surprise in the first rows would set q far too high, and q falls slowly.  So in the warm-up, when there are no alarms, the threshold
 starts again if no level has been above q for a long time (``UNEXCEEDED``).
@@ -45,7 +45,7 @@ SCORE_MOST = Constant(2.0**24)
 """Largest surprise."""
 SHIFT_MOST = Constant(64.0)
 EXCESS_MOST = Constant(128.0)
-"""Bounds of s and e, before the monitor is armed."""
+"""Bounds on s and e before the monitor is armed."""
 UNEXCEEDED = 60
 """If the levels of this many consecutive rows in the warm-up are at most q, then q is too high, and the threshold
 starts again.  The probability of so many such rows by chance is 0.9^60, two in a thousand."""
@@ -97,7 +97,7 @@ class ThresholdConfig(Config):
     fixed: bool  # whether the threshold stops learning once armed
     commissioning: Index  # number of rows after the warm-up until the monitor is armed
     tokens_most: Real  # largest number of rows in alarm that are learned in succession once armed
-    token_rate: Real  # increase of the number of tokens with each row
+    token_rate: Real  # number of tokens that each row adds
     threshold_horizon: Index  # number of latest rows that q and e describe
 
 

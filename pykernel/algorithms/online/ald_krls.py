@@ -2,7 +2,7 @@
 
 Y. Engel, S. Mannor, R. Meir, The kernel recursive least-squares algorithm, 2004: a sample is stored unless it is
 approximately linearly dependent on the stored samples, which are called the dictionary.  C, called P in the paper, is the
-covariance of the labels of the dictionary, in units of the noise variance.
+covariance of the dictionary's labels, in units of the noise variance.
 
 The model keeps the mean, and keeps C as a factor L in the coordinates of posterior.py: T C T' = L L'.
 """
@@ -34,7 +34,7 @@ from pykernel.dialect import Bool, Index, Real, kernel, real, sqrt
 
 @kernel
 def noise_of(m: FactorModel) -> Real:
-    """The noise variance for f(x) / sqrt(k(x, x)) with which all errors of f have equal weight."""
+    """The noise variance of y / sqrt(k(x, x)) that gives all errors of f equal weight."""
     if m.unit:
         return real(1)
     return real(1) / (m.norm[0] * m.norm[0])
@@ -89,7 +89,7 @@ def enter(m: FactorModel, n: Index) -> None:
         m.root[row + j] = bounded(-(m.loading[j] * scale), LARGEST_FACTOR)
     m.root[row + n] = scale if m.unit else bounded(scale / m.norm[0], LARGEST_FACTOR)
     if not m.unit:
-        # where k(x, x) is near zero, a variance could exceed its limit; with a reduced variance, such samples are learned more slowly
+        # where k(x, x) is near zero, a variance could exceed its limit; it is then reduced, so such samples are learned more slowly
         total = real(0)
         for j in range(n + 1):
             total += m.root[row + j] * m.root[row + j]
@@ -111,7 +111,7 @@ def outcome(m: FactorModel, close: Bool) -> Index:
 
 @kernel
 def vacant(m: FactorModel, at: Index) -> Bool:
-    """Whether element ``at`` of L, which is not in use, is zero."""
+    """Whether the unused element ``at`` of L is zero."""
     return m.root[at] == real(0)
 
 

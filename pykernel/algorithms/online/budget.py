@@ -445,9 +445,8 @@ def budgeted(
 ) -> Programs:
     """Return the programs of a rule that learns under a budget.
 
-    hooks: maps placeholders of ``pykernel.algorithms.online.hooks`` or of the frame to the rule's kernels that replace the
-    placeholders.  model: the rule's model.  memory, questions: the rule's structs and entries, in addition to the structs and
-    entries of all rules.
+    hooks: maps placeholders in ``pykernel.algorithms.online.hooks`` or in the frame to the rule's kernels that replace them.
+    model: the rule's model.  memory, questions: the rule's own structs and entries, in addition to those that all rules have.
     """
     alone = {"rounds": True, "drafts": True, "newest_only": False}
     return programs(

@@ -12,13 +12,13 @@ from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, s
 from pykernel.dialect import Constant, Index, Real, absolute, kernel, real
 
 MOST_WRONG = Constant(0.25)
-"""If the error of a column is larger, Z cannot be the inverse, and the model is reset."""
+"""If a column's error is larger than this, Z cannot be the inverse, and the model is reset."""
 ASTRAY = -1
 """Value of ``probe`` if Z does not match the vectors.  Otherwise ``probe`` is the index of the next column."""
 
 LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
-"""A column with a smaller error is not corrected.  Without corrections, a stored vector and the newest sample have exactly the same
-cost if both are far from all other vectors."""
+"""A column with a smaller error is not corrected, so that a stored vector and the newest sample have exactly the same cost if both
+are far from all other vectors."""
 
 DIAGONAL_SQUARE_LEAST = Constant(float32=2.0**-50, float64=2.0**-120)
 """A limit far below |Z_ii|^2, which is at least 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2."""

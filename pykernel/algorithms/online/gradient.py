@@ -43,7 +43,7 @@ def propose_gradient(m: OnlineModel) -> None:
 
 @kernel
 def give_to_nearest(m: OnlineModel) -> Bool:
-    """Add the sample's multiplier, or a share of it, to the nearest vector's.  Returns False if the result is out of range.  O(1)."""
+    """Add the sample's multiplier, or a share of it, to that of the nearest vector.  Returns False if the sum is out of range.  O(1)."""
     i = m.nearest[0]
     share = share_of_nearest(m)
     if m.drafts:
@@ -59,7 +59,7 @@ def give_to_nearest(m: OnlineModel) -> Bool:
 
 @kernel
 def adapt_gradient(m: OnlineModel, close: Bool) -> Bool:
-    """Add the sample's multiplier to the nearest vector's if the sample is close; else project the sample onto all vectors."""
+    """If the sample is close to a vector, add the sample's multiplier to that vector's; else project the sample onto all vectors."""
     propose_gradient(m)
     fits = step_bearable(m)
     if close:

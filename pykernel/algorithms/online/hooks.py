@@ -11,7 +11,7 @@ def propose(m: OnlineModel) -> None:
 
 @placeholder
 def adapt(m: OnlineModel, close: Bool) -> Bool:
-    """Propose multipliers of the stored vectors for an unstored sample.  Returns False if a multiplier is out of range."""
+    """Propose multipliers of the stored vectors for a sample that is not stored.  Returns False if a multiplier is out of range."""
 
 
 @placeholder
@@ -51,7 +51,7 @@ def fills(m: OnlineModel) -> Bool:
 
 @placeholder
 def combines(m: OnlineModel) -> Bool:
-    """Whether propose() computes u, together with another product."""
+    """Whether propose() computes u itself, together with another product."""
     return False
 
 
@@ -69,7 +69,7 @@ def spreads(m: OnlineModel) -> Bool:
 
 @placeholder
 def vacant(m: OnlineModel, at: Index) -> Bool:
-    """Whether element ``at`` of the rule's own matrices, which is not in use, is zero."""
+    """Whether the unused element ``at`` of the rule's own matrices is zero."""
     return True
 
 
@@ -92,7 +92,7 @@ def forget_own(m: OnlineModel) -> None:
 
 @placeholder
 def share_of_nearest(m: OnlineModel) -> Real:
-    """The share of an unstored sample's multiplier that goes to the nearest vector."""
+    """If a sample is not stored, the share of its multiplier that goes to the nearest vector."""
     return real(1)
 
 

@@ -38,7 +38,7 @@ from pykernel.algorithms.release import release_vector
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 LEAST_LENGTH = Constant(2.0**-50)
-"""Shorter columns of T are treated as zero, because their squares would leave the range of float32.  Valid columns of T are longer."""
+"""Columns of T shorter than this are treated as zero, because their squares would leave the range of float32.  Valid columns are longer."""
 
 # --------------------------------------------------------------------------------------------- the square root T
 
@@ -65,7 +65,7 @@ def express(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def belongs(m: OnlineModel) -> Bool:
-    """After express(), whether T can belong to the vectors: k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N)."""
+    """Whether T can belong to the vectors: k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  Needs express().  O(N)."""
     known = real(0)
     alone = real(0)
     for i in range(m.n[0]):
@@ -77,7 +77,7 @@ def belongs(m: OnlineModel) -> Bool:
 
 @kernel
 def combination(m: OnlineModel, n: Index) -> None:
-    """Compute u = P k = T'l after express().  O(N^2)."""
+    """Compute u = P k = T'l.  Needs express().  O(N^2)."""
     lower_transposed_times(m.t, m.l, m.u, 0, n)
     limit_combination(m, n)
 
@@ -97,7 +97,7 @@ def newest_element(m: OnlineModel) -> Real:
 
 @kernel
 def border(m: OnlineModel, n: Index) -> None:
-    """Add the sample for which combination() was last called to T, as row n.  O(N)."""
+    """Add the sample to T as row n, given u from combination().  O(N)."""
     scale = newest_element(m)
     row = row_of(n)
     for j in range(n):
@@ -133,7 +133,7 @@ def inverse_column(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def include_newest(m: OnlineModel, r: Index) -> None:
-    """Convert p = P_:r to the column of the P that includes the newest sample as vector n.  O(N)."""
+    """Convert p = P_:r to column r of the matrix P that includes the newest sample as vector n.  O(N)."""
     n = m.n[0]
     share = m.u[r] * m.inverse_kappa[0]
     for j in range(n):

@@ -1,4 +1,4 @@
-"""KNLMS, normalised least mean squares on a coherent dictionary that only grows.
+"""KNLMS, normalised least mean squares on a dictionary that only grows and whose coherence is limited.
 
 C. Richard, J. C. M. Bermudez, P. Honeine, Online prediction of time series data with kernels, 2009.
 """

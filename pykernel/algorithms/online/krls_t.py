@@ -52,7 +52,7 @@ from pykernel.dialect.program import Entry
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """A limit far above any error from which the function's variance is learned, in units of the label limit."""
 WEIGHT_HORIZON = Constant(1_000_000.0)
-"""The function's variance is estimated from about this many of the latest samples, or fewer."""
+"""The function's variance is estimated from the latest samples, at most about this many."""
 COVARIANCE_MOST = Constant(2.0)
 """A limit above every element of S, which is at most 1."""
 
@@ -72,7 +72,7 @@ class KrlsTModel(FactorModel):
 
 @kernel
 def noise_at(m: KrlsTModel) -> Real:
-    """Variance of the sample's noise / prior variance of the function at the sample."""
+    """The ratio of the sample's noise variance to the function's prior variance at the sample."""
     if m.unit:
         if m.unsure:
             return m.label_noise[0]
@@ -213,7 +213,7 @@ def largest_variance(m: KrlsTModel) -> Real:
 
 @kernel
 def sound(m: KrlsTModel) -> Bool:
-    """Whether each variance in S is from zero to the prior variance.  If S is not a covariance matrix, this check soon fails.  O(N)."""
+    """Whether each variance in S is between zero and the prior variance.  If S is not a covariance matrix, this check soon fails.  O(N)."""
     if m.forgets:
         at = 0
         for i in range(len(m.v)):
@@ -235,7 +235,7 @@ def keeps_posterior(m: KrlsTModel) -> Bool:
 
 @kernel
 def vacant(m: KrlsTModel, at: Index) -> Bool:
-    """Whether element ``at`` of S or of L, which is not in use, is zero."""
+    """Whether the unused element ``at`` of S or of L is zero."""
     if m.forgets:
         return m.covariance[at] == real(0)
     return m.root[at] == real(0)
@@ -264,7 +264,7 @@ def remembered(m: KrlsTModel, value: Real) -> Real:
 
 @kernel
 def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
-    """Write the expected variance of the label around f(x) to y, in the square of the label's unit.
+    """Write to y the expected variance of the label around f(x), in the square of the label's unit.
 
     O(N^2 + N D).  Van Vaerenbergh et al. 2012.
     Returns DONE, or REFUSED_INPUT with y unchanged.
@@ -289,7 +289,7 @@ def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
         power = m.own[0] * power
     y[0] = (noise_at(m) + m.spread[0]) * power * m.label_max_abs * m.label_max_abs
     if m.gains:
-        # the gain reduces the magnitude of each output: add the square of the largest reduction
+        # the gain reduces each output: add the square of the largest reduction
         most = real(0)
         for o in range(len(m.error)):
             left = (real(1) - trust(m, o)) * m.error[o]

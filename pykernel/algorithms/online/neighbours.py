@@ -2,8 +2,8 @@
 
 1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest neighbour.  Distances are squared for
 the Gaussian kernel, and 1 - |k| for other kernels.  m.neighbour contains these distances.  When a vector's neighbour is
-removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if the choice of a vector
-depends on the neighbour.  The number of searches for one choice is limited.  Once the limit is reached, only vectors with exact
+removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if it affects
+which vector is chosen.  The number of searches for one choice is limited.  Once the limit is reached, only vectors with exact
 distances can be chosen.  Predictions therefore depend on the stored distances, so these distances are part of the model.
 """
 

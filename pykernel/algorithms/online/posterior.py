@@ -1,4 +1,4 @@
-"""Mean and covariance of the function's values at the vectors, which recursive least squares keeps in addition to multipliers.
+"""Mean and covariance of the function's values at the vectors, which recursive least squares keeps in addition to the multipliers.
 
 The coordinates are z = T f, where f are the function's values at the vectors, and T'T = (K + ridge I)^-1 (inverse_gram.py).
 S is the covariance of z.  The model keeps a triangle L with S = L L'.  Whatever the bits of L, S is a covariance matrix, and

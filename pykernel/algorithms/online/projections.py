@@ -1,7 +1,7 @@
-"""How the other multipliers change to replace the multiplier of a removed vector (Mitchinson et al. 2003, section 2).
+"""How the other multipliers change to compensate for a removed vector (Mitchinson et al. 2003, section 2).
 
 Each entry of ``PROJECTIONS`` is a projection.  A projection changes beta so that the other vectors replace candidate r, and
-writes the intermediate results that take_out() needs to p and row.
+writes to p and row the intermediate results that take_out() needs.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def project_klms(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def projects_late(m: OnlineModel) -> Bool:
-    """Whether to project only after the vector was removed from T, because P_:r is then known without another product with T."""
+    """Whether to project only after the vector is removed from T: P_:r is then known without another product with T."""
     if only_grows(m) or m.rounds or m.before or m.truncates_old or m.truncates_small:
         return False
     if m.projection != Projection.KLMS:
@@ -69,7 +69,7 @@ def project_late(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def bearable(m: OnlineModel, r: Index) -> Bool:
-    """Whether every multiplier, except that of r, is within its range, also after project_late().  O(N).
+    """Whether every multiplier except that of r is within its range, and will be after project_late().  O(N).
 
     project_late() changes alpha_i by P_ir alpha_r / P_rr, which is at most sqrt(P_ii / P_rr) |alpha_r|.
     """
@@ -186,7 +186,7 @@ class ProjectionRule:
     """A projection and its parts.
 
     says: the effect of the projection, or its equation.  number: the value in ``Projection``.  before, after: the kernels that run
-    before and after locate(), which computes p and row.  row: whether the projection needs row.  keeps: which data are
+    before and after locate(), which computes p and row.  row: whether the projection needs row.  keeps: the data that are
     stored in addition to the vectors; see the fields ``keeps_...`` of ``OnlineConfig``.
     """
 

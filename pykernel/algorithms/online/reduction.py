@@ -34,7 +34,7 @@ from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real, unr
 
 @kernel
 def score(m: OnlineModel, i: Index) -> Real:
-    """A candidate's score: the cost of removing the candidate; if claims fade, times its claim to stay.  O(1) for each output."""
+    """A candidate's score: the cost of removing it, multiplied by its claim to stay if claims fade.  O(1) for each output."""
     if m.fades:
         if i < m.n[0] and m.claim[i] < real(1):
             return m.claim[i] * cost(m, i)
@@ -200,7 +200,7 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
 
     Mitchinson et al. 2003, eq. 3-6.
     """
-    # the condition is never true, but prevents a warning of GCC
+    # the condition is never true; it prevents a GCC warning
     if r >= len(m.v):
         return
     place(m, x, r)
@@ -226,9 +226,9 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
 
 @kernel
 def close_gap(m: OnlineModel, r: Index) -> None:
-    """Move the vectors after the removed vector r to the preceding positions.  O(N D)."""
+    """Move each vector after the removed vector r one position forward.  O(N D)."""
     last = m.n[0] - 1
-    # the condition is never true, but prevents a warning of GCC
+    # the condition is never true; it prevents a GCC warning
     if last >= len(m.v):
         return
     for i in range(r, last):
@@ -271,7 +271,7 @@ def close_gap(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def grow_older(m: OnlineModel) -> None:
-    """Update ages and claims after one more sample was learned."""
+    """Update ages and claims after a sample was learned."""
     if m.fades:
         for i in range(m.n[0]):
             # a sample renews the claims of vectors near the sample

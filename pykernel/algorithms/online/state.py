@@ -55,7 +55,7 @@ class Metric(IntEnum):
 
 
 class Projection(IntEnum):
-    """How the other multipliers change to replace the removed multiplier (Mitchinson et al. 2003, section 2)."""
+    """How the other multipliers change to compensate for a removed vector (Mitchinson et al. 2003, section 2)."""
 
     NONE = 0
     KLMS = 1  # eq. 12
@@ -90,7 +90,7 @@ LOOSE = Constant(2.0**-6)
 """Tolerance of the inequalities that must hold between a sample and the stored matrices.  Even with the smallest ridge, rounding
 errors are below 2^-18 in float32."""
 FAR = Constant(float32=1e38, float64=1e300)
-"""Squared distance to the nearest neighbour if there is no neighbour.  Distances of inputs within their limit are smaller."""
+"""Stands for the squared distance to the nearest neighbour if there is none.  Distances between inputs within their limit are smaller."""
 AGE_MOST = 1_000_000_000
 """Ages stop growing at this number, which fits in int32."""
 
@@ -131,14 +131,14 @@ SEARCHES = 2
 
 
 class Work(Struct):
-    """Intermediate results.  Every call recomputes the intermediate results, so their initial values may be zero.
+    """Intermediate results.  Every call recomputes them, so they can start at zero.
 
-    If the newest sample competes with the n stored vectors, the newest sample is candidate n.
+    If the newest sample competes with the n stored vectors, it is candidate n.
     """
 
     own: Real  # k(x, x) of the sample before normalisation
     norm: Real  # square root of own
-    distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
+    distance: Real[N_MAX]  # distances from the sample to the expansion vectors: squared (Gaussian kernel) or 1 - |k|
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
     l: Real[N_MAX]  # T k: the sample in coordinates in which the Gram matrix is I
     u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors, followed by -1
@@ -151,12 +151,12 @@ class Work(Struct):
     ph: Real[N_MAX]  # the new mean; then the new multipliers
     loading: Real[N_MAX + 1]  # the sample in coordinates of the covariance's factor; then cosines
     narrowing: Real[N_MAX]  # for each column of the covariance's factor: the number that multiplies the column
-    share: Real[N_MAX]  # for each column of the factor: how many times the later columns' part of h is subtracted
+    share: Real[N_MAX]  # for each column of the factor: the multiple of the later columns' part of h that is subtracted
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
     shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu W beta, for LSRIDGE
-    nearest_distance: Real  # squared distance from the sample to the nearest expansion vector
+    nearest_distance: Real  # distance from the sample to the nearest expansion vector, as in ``distance``
     kappa: Real  # Schur complement: the part of the sample outside the span of the expansion vectors
     inverse_kappa: Real  # 1 / kappa; 0 if the newest sample is not a candidate for removal
     s_re: Real  # real part of the reciprocal of Z's Schur complement
@@ -209,14 +209,14 @@ class OnlineConfig(Config):
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
     kappa_least: Real  # smallest Schur complement; only rounding errors could lead to a smaller value
     ald_threshold: Real  # a sample is not stored if kappa is at most this
-    ald_distance: Real  # a sample is not stored if its squared distance to an expansion vector is at most this
+    ald_distance: Real  # a sample is not stored if its distance to an expansion vector, as in ``distance``, is at most this
     penalty: Real  # weight C of the squared multipliers, eq. 20
     root_mu: Real  # square root of mu, the weight of the squared multipliers relative to the squared change of f
     fading: Real  # factor by which a sample multiplies the claims of vectors far from the sample
     lambda_max: Real  # vectors whose score is at most this are removed
     truncate_below: Real  # vectors with multipliers below this are removed
     truncate_age: Index  # vectors of this age are removed
-    removals: Index  # largest number of vectors that one update removes, without the vector that a sample replaces
+    removals: Index  # largest number of vectors that one update removes, not counting the one that the sample replaces
     label_max_abs: Real  # largest magnitude of the values that the rule has to learn
     alpha_limit: Real  # largest |alpha| that is stored
     scaled_limit: Real  # largest magnitude of a scaled input
@@ -247,7 +247,7 @@ def as_product(value: Real) -> Real:
 
 @kernel
 def intact(m: OnlineModel) -> Bool:
-    """Whether the count n is within its range.  With a valid count, no loop runs past an array, even if other memory was overwritten."""
+    """Whether the count n is within its range.  If it is, no loop runs past the end of an array, even if other memory was overwritten."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 

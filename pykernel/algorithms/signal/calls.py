@@ -1,4 +1,4 @@
-"""The calls of a program with a signal stage: the calls take raw samples, and the model gets features.
+"""The calls of a program with a signal stage: they take raw samples, and the model gets features.
 
 How the model learns depends on the source of labels.  The label of a forecast is a measure of a later step: the stage
 keeps the measures of earlier steps, and computes the earlier features again when the label arrives.  Other models get their
@@ -65,7 +65,7 @@ def inner_valid(m: SignalModel) -> Bool:
 
 @kernel
 def step(m: SignalModel, x: Real[CHANNELS]) -> Bool:
-    """Take a raw sample.  Returns whether the sample has led to new features."""
+    """Take a raw sample.  Returns True if the sample has led to new features."""
     ended = take_raw(m, x)
     tick(m)
     if ended == 0:
@@ -90,7 +90,7 @@ def concluded(status: Index) -> Index:
 
 @kernel
 def receive(m: SignalModel, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x.  O(channels); where a step ends, O(features) and O(measures blocks) more.
+    """Take the raw sample x.  O(channels); at the end of a step, also O(features) and O(measures blocks).
 
     Returns READY if there are new features, otherwise GATHERING.  A negative status says why the sample was refused; a refused
     sample changes nothing.
@@ -111,11 +111,11 @@ def come_true(m: SignalModel) -> Real:
 
 @kernel
 def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x; where a step ends, the model learns the new features.
+    """Take the raw sample x; if it ends a step, the model learns the new features.
 
     Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the features.  A negative
-    status says why the sample was refused.  A refused sample changes nothing; but if the model returned REFUSED_STATE, the sample
-    was taken.
+    status says why the sample was refused.  A refused sample changes nothing.  However, if the model returned REFUSED_STATE, the
+    sample was taken.
     """
     received = receive(m, x)
     if received == SignalStatus.REFUSED_SAMPLE:
@@ -128,12 +128,12 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
 
 @kernel
 def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x; where a step ends, the model learns the value that it should have forecast for this step.
+    """Take the raw sample x; if it ends a step, the model learns the value that it should have forecast for this step.
 
     Returns GATHERING if there are no new features.  Returns READY if there are new features, but no features from which this
     step could have been forecast.  Otherwise returns the model's status, or PASSED_OVER if the model refuses the sample.  A
-    negative status says why the raw sample was refused.  A refused raw sample changes nothing; but if the model returned
-    REFUSED_STATE, the raw sample was taken.
+    negative status says why the raw sample was refused.  A refused raw sample changes nothing.  However, if the model
+    returned REFUSED_STATE, the raw sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -169,11 +169,11 @@ def label(m: SignalModel, y: Truth) -> Index:
 
 @kernel
 def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
-    """Take the raw sample x; where a step ends, learn that y is the label of the new features.
+    """Take the raw sample x; if it ends a step, learn that y is the label of the new features.
 
     Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the label or
     the sample; after PASSED_OVER, label() may be called again.  A negative status says why the raw sample was refused.
-    A refused raw sample changes nothing; but if the model returned REFUSED_STATE, the raw sample was taken.
+    A refused raw sample changes nothing.  However, if the model returned REFUSED_STATE, the raw sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -214,7 +214,7 @@ def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
 
 @kernel
 def gap(m: SignalModel, missing: Index) -> Index:
-    """Skip ``missing`` raw samples: windows and lags start again, and phases continue.  O(periods).
+    """Skip ``missing`` raw samples: windows and lags start afresh, and phases continue.  O(periods).
 
     Periods begin with the first raw sample after init.  To begin with sample n of each period instead of sample 0,
     call gap(n) before the first raw sample.  The model keeps what it has learned.  Returns 0.  If ``missing`` is negative, returns

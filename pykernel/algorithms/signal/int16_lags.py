@@ -1,4 +1,4 @@
-"""Features of steps as integers, in counts: replacements for kernels of ``pykernel.algorithms.signal.lags``."""
+"""Features of steps as integers, in counts: replacements for kernels in ``pykernel.algorithms.signal.lags``."""
 
 import math
 
@@ -32,13 +32,13 @@ def cosine(turns: Index) -> Int:
 
 @kernel
 def put_feature(m: Int16SignalModel, out: Int16[DIM], f: Index, value: Int) -> None:
-    """Write a feature without clipping: every measure is within its limit."""
+    """Write a feature.  It needs no clipping, because every measure is within its limit."""
     out[f] = value
 
 
 @kernel
 def change_since(now: Int, then: Int) -> Int:
-    """Half of the difference now - then."""
+    """Half the difference now - then."""
     return clip(floor_shift(now - then + 1, 1), -FULL, FULL)
 
 

@@ -36,7 +36,7 @@ class Int16Signal(Struct):
     block: between(Index, 0, BLOCKS - 1)  # position of the block that is being gathered
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
     gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
-    begun: between(Index, 0, 1)  # 1: there is a previous sample since the last gap
+    begun: between(Index, 0, 1)  # 1: a sample has been taken since the last gap
     latest: between(Index, 0, FEATURES_KEPT - 1)
     steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
@@ -68,7 +68,7 @@ class Int16SignalConfig(Config):
     """Parameters of the stage in integers, derived from a spec by ``pykernel.spec.signal_int16``."""
 
     has_squares: bool  # whether a measure needs sums of squares
-    has_coarse: bool  # whether some features have a coarser unit, with room for subtracting their centers
+    has_coarse: bool  # whether some features have a coarser unit, so that there is room to subtract their centers
     sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
     fill: Int16[CHANNELS]  # power of two by which a raw sample is multiplied before measures are computed
     block_most: Index  # largest |sum| of a block

@@ -1,4 +1,4 @@
-"""Measures of a window in integers: raw samples in counts of 16 bits, features in counts.
+"""Measures of a window in integers: raw samples in 16-bit counts, features in counts.
 
 Sums over blocks are exact, so the sum over a window is the sum over its blocks, and each measure is rounded only
 once.  The code without arithmetic, which decides which sums and measures are computed and when a step ends, is in
@@ -34,7 +34,7 @@ def add_sample(m: Int16SignalModel, sample: Int16[CHANNELS]) -> None:
     """Add a sample to a block.  O(channels)."""
     b = m.block[0]
     for j in range(len(sample)):
-        # modulo 2^32: memory may have been overwritten
+        # added modulo 2^32, because the sum could overflow if memory was overwritten
         total = as_signed(word(m.total[b, j]) + word(sample[j]))
         m.total[b, j] = clip(total, -m.block_most, m.block_most)
         if m.has_squares:
@@ -174,13 +174,13 @@ def put_measure(m: Int16SignalModel, i: Index, value: Int) -> None:
 
 @kernel
 def nothing(m: Int16SignalModel) -> None:
-    """Nothing to do: sums of the samples themselves need no conversion, and the stage in integers has no further kinds
+    """Nothing to do: sums of the samples themselves need no conversion, and the stage in integers has no other kinds
     of measures."""
 
 
 @kernel
 def no_tones(m: Int16SignalModel, j: Index) -> None:
-    """Nothing to do: the stage in integers has no further kinds of measures."""
+    """Nothing to do: the stage in integers has no other kinds of measures."""
 
 
 @kernel

@@ -17,7 +17,7 @@ def on_time(m: SignalModel) -> Bool:
 
 @kernel
 def intact_signal(m: SignalModel) -> Bool:
-    """Whether every count is within its range.  With valid counts, no call reads or writes outside of an array.  O(periods)."""
+    """Whether every count is within its range.  With valid counts, no call reads or writes outside an array.  O(periods)."""
     if m.latest[0] < 0 or m.latest[0] >= len(m.kept) or m.steps[0] < 0 or m.steps[0] > len(m.kept):
         return False
     if m.windows:
@@ -71,8 +71,8 @@ def skip(m: SignalModel, missing: Index) -> None:
 
 @kernel
 def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
-    """Number of raw samples since a period began.  With back = 1, the same number for the features whose label arrives
-    now."""
+    """Number of raw samples since a period began.  With back = 1, this number at the time of the features whose label
+    arrives now."""
     now = m.clock[p]
     if back == 1:
         now -= m.period_back[p]
@@ -117,7 +117,7 @@ def fit_features(m: SignalModel, out: Real[DIM]) -> None:
 
 @kernel
 def make_features_of(m: SignalModel, ago: Index, back: Index, out: Real[DIM]) -> None:
-    """Write the features of the step that is ``ago`` steps before the newest to out.  O(DIM), and O(steps) for each mean."""
+    """Write to out the features of the step that is ``ago`` steps before the newest.  O(DIM), and O(steps) for each mean."""
     for f in range(m.difference_first):
         put_feature(m, out, f, m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]])
     if m.has_differences:

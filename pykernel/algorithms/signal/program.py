@@ -96,7 +96,7 @@ FEATURES, INT16_FEATURES = _alone(REALS), _alone(INT16)
 
 @functools.cache
 def with_signal(inner: Program, forecasts: bool) -> Program:
-    """Build the program with a signal stage around another program.  The built program is cached.
+    """Build the program that puts a signal stage around another program.  The result is cached.
 
     forecasts: whether the label is a measure of a later step; if not, the label comes from elsewhere.
     """
@@ -159,7 +159,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def asked_of_newest(question: str, forecasts: bool) -> str:
-    """The name of a read-only call for the newest features, which differs from the name of the same call for a given x.
+    """The name of a read-only call for the newest features; the same call for a given x has a different name.
 
     The results of a forecasting model refer to a later time: ``forecast``, ``forecast_variance``.  The results of other models
     refer to the newest features: ``classify_newest``, ``novelty_newest``, ``predict_newest``.

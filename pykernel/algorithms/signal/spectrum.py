@@ -33,7 +33,7 @@ def cosine_at(m: SignalModel, c: Index) -> Real:
 
 @kernel
 def raw_after(m: SignalModel, at: Index) -> Index:
-    """The position of the raw sample after the sample at position ``at``."""
+    """The position of the raw sample that follows the one at position ``at``."""
     return 0 if at + 1 == len(m.raw_kept) else at + 1
 
 

@@ -76,7 +76,7 @@ class Signal(Struct):
     block: between(Index, 0, BLOCKS - 1)  # position of the block that is being gathered
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
     gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
-    begun: between(Index, 0, 1)  # 1: there is a previous sample since the last gap
+    begun: between(Index, 0, 1)  # 1: a sample has been taken since the last gap
     latest: between(Index, 0, FEATURES_KEPT - 1)
     steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
@@ -167,7 +167,7 @@ class SignalConfig(Config):
     has_flatness: bool
     has_single_level: bool  # whether the Fourier transform has an odd number of levels after the first
     takes_log: bool  # whether the measure of a band is the logarithm of its power
-    sample_max_abs: Real  # largest raw sample that is accepted
+    sample_max_abs: Real  # largest |raw sample| that is accepted
     hop: Index  # number of samples in a block: from one step to the next
     block_share: Real  # 1 / hop
     window_share: Real  # 1 / samples in a window
@@ -198,7 +198,7 @@ class SignalConfig(Config):
     cosines: Real[RAW_HALF]  # cos(2 pi c / window)
     spans: Int[
         LEVELS
-    ]  # for each pair of levels of the transform: the distance of neighbours among the four numbers that are combined
+    ]  # for each pair of levels of the transform: the distance between neighbours among the four numbers that are combined
     groups: Int[LEVELS]  # for each pair of levels: number of groups of four numbers
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]

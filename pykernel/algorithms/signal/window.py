@@ -1,6 +1,6 @@
 """Measures of a window, which are computed from sums over the window's blocks.  A block is as long as a step.
 
-The sums of a block are over differences from the block's first sample.  So no large number is subtracted from another,
+The sums of a block are over differences from the block's first sample, so no large number is subtracted from another,
 and no sum has more terms than a block has samples.  Blocks are combined as in P. P. Pebay, Formulas for robust,
 one-pass parallel computation of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
 """
@@ -287,8 +287,8 @@ def measure_shapes(m: SignalModel) -> None:
 def measure_window(m: SignalModel) -> None:
     """Compute all measures of the window.  O(measures blocks).
 
-    There is one loop for each kind, not one loop over all measures with a case for each kind.  For many cases, compilers would
-    generate a jump table, about which static analysis can prove nothing.
+    There is one loop for each kind, not one loop over all measures with a case for each kind: compilers would turn many cases into
+    a jump table, about which static analysis can prove nothing.
     """
     combine_blocks(m)
     if m.has_mean:
@@ -411,7 +411,7 @@ def valid_blocks(m: SignalModel) -> Bool:
 @kernel
 def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
     """Take a sample.  Returns 1 if the sample ends a step; m.measured then has the measures of the step.  O(channels); at the end
-    of a step O(measures blocks) more, and O(W log W) for spectra."""
+    of a step, also O(measures blocks), and O(W log W) for spectra."""
     if not m.windows:
         for i in range(len(m.measured)):
             m.measured[i] = sample[m.measure_of[i]]

@@ -101,7 +101,7 @@ def forget_labels(m: HeadModel) -> None:
 
 @kernel
 def valid_head(m: HeadModel) -> Bool:
-    """Whether R is either zero, or has a diagonal that is large enough to divide by."""
+    """Whether R is zero, or has diagonal elements that are large enough to divide by."""
     if not m.logistic:
         if m.r[0] == real(0):
             return all_zero(m.r, len(m.r))

@@ -195,7 +195,7 @@ def odds_of(part: Real) -> Real:
 
 @kernel
 def censored(m: SubspaceModel) -> Bool:
-    """Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate of censoring.  Algorithm 4."""
+    """Whether the subspace expresses the sample well enough.  The threshold adapts to the desired censoring rate.  Algorithm 4."""
     if m.tolerates and m.score[0] < m.insensitivity:
         return True
     if m.censors:
@@ -212,7 +212,7 @@ def censored(m: SubspaceModel) -> Bool:
 
 @kernel
 def wonder(m: SubspaceModel) -> None:
-    """Count consecutive strange samples.  The subspace hardly expresses a strange sample, but expresses most other samples.
+    """Count consecutive strange samples.  A sample is strange if the subspace hardly expresses it, but expresses most other samples.
 
     If a sample is strange, its q, its gradients and its row of A are near zero, so the sample would be removed first.
     Without this count, a regime that has nothing in common with earlier regimes would never be learned.
@@ -270,7 +270,7 @@ def compare_first(m: SubspaceModel) -> None:
 
 @kernel
 def is_new(m: SubspaceModel) -> Bool:
-    """Whether the sample is new enough to be stored: otherwise the inverse Gram matrix would get too large."""
+    """Whether the sample is new enough to be stored.  If it is not, storing it could make the inverse Gram matrix too large."""
     return m.delta[0] > m.ald_threshold * m.own[0] and sqrt(m.delta[0]) * m.inverse_root_limit > real(1)
 
 
@@ -388,8 +388,8 @@ def track(m: SubspaceModel, x: Real[DIM]) -> Index:
 def indefinite(m: SubspaceModel) -> Bool:
     """Whether rounding errors have made G = A'KA invalid: a diagonal element is clearly below zero.  O(r).
 
-    L grows when vectors are dropped.  With ``fading``, if the vectors are nearly dependent, L grows without limit, even in exact arithmetic.
-    Then rounding errors are as large as the smallest eigenvalue of G, and the subspace must start again.
+    L grows when vectors are dropped.  If ``fading`` is below 1 and the vectors are nearly dependent, L grows without limit, even in exact
+    arithmetic.  Then rounding errors are as large as the smallest eigenvalue of G, and the subspace must start again.
     """
     trace = real(0)
     least = real(0)

@@ -40,9 +40,9 @@ RANK = extent("RANK", "number of features, which is the rank of the subspace, r"
 TRIANGLE = extent("TRIANGLE", "r (r + 1) / 2: size of a packed symmetric r x r matrix")
 
 SMALLEST_SQUARE = Constant(float32=2.0**-90, float64=2.0**-900)
-"""Squared lengths of at most this are treated as zero.  The reciprocal root of a larger squared length is far from overflow."""
+"""Squared lengths up to this are treated as zero.  The reciprocal square root of any larger one is far from overflow."""
 OWN_PART_LEAST = Constant(float32=2.0**-16, float64=2.0**-40)
-"""A column of L gets no feature if at most this part of the column is new, compared with the earlier columns."""
+"""A column of L gets no feature if the part of it that the earlier columns do not express is at most this."""
 
 
 class Update(IntEnum):
@@ -75,15 +75,15 @@ class SubspaceStatus(IntEnum):
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
-    CENSORED = 3  # the subspace expresses the sample well already, and did not learn it
+    CENSORED = 3  # the subspace already expresses the sample well, and did not learn it
 
 
 MOST_SEEN = 4_194_304
 """Samples are counted up to this number, which a float32 holds exactly."""
 NEW_REGIME = 8
-"""This number of consecutive strange samples means a new regime."""
+"""This many consecutive strange samples indicate a new regime."""
 LOOKS = 256
-"""The use of a column of L is measured with this number of samples."""
+"""The use of a column of L is measured on this many samples."""
 MOST_ODDS = Constant(2.0**20)
 """Thresholds stay between 1e-6 and 1 - 1e-6."""
 
@@ -111,9 +111,9 @@ class Subspace(Struct):
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
     rank: between(Index, 0, RANK)  # number of columns of L in use
     seen: between(Index, 0, MOST_SEEN)  # number of samples seen; counting stops at a limit
-    strange: between(Index, 0, NEW_REGIME)  # number of consecutive latest samples that the subspace hardly expresses
+    strange: between(Index, 0, NEW_REGIME)  # length of the current run of samples that the subspace hardly expresses
     examined: between(Index, 0, RANK - 1)  # the column of L whose use is measured
-    looks: between(Index, 0, LOOKS)  # number of samples in the measurement of this column
+    looks: between(Index, 0, LOOKS)  # number of samples on which this column has been measured
 
 
 class SubspaceWork(Struct):
@@ -136,7 +136,7 @@ class SubspaceWork(Struct):
     u: Real[RANK]  # a row of K A, of A, or a column of M
     z: Real[RANK + 1]  # features; then 1
     row: Real[RANK + 1]  # the row that is added to the head's factor
-    gain: Real[RANK + 1]  # change of the head's coefficients for an error of 1
+    gain: Real[RANK + 1]  # change in the head's coefficients for an error of 1
     answers: Real[OUTPUTS]  # function values
     own: Real  # k(x, x)
     left: Real  # residual |phi - L q|^2: the part of the sample that the subspace does not express
@@ -161,7 +161,7 @@ class SubspaceConfig(Config):
     shrinkage: Real  # lambda, the weight of |q|^2
     root_bound: Real  # 1 / sqrt(lambda); no pivot in the factor of G + lambda I has a larger reciprocal
     eta: Real  # factor of the step length; 4 eta lambda if the step is constant
-    window: Index  # number of latest samples in averages; an update applies 1 / window of the ridge
+    window: Index  # averages cover this many latest samples; an update applies 1 / window of the ridge
     averaging: Real  # each sample multiplies the sum in the step length by this factor
     memory: Real  # each sample multiplies the moments by this factor
     fading: Real  # beta: each sample multiplies the vectors' claims by this factor
@@ -177,7 +177,7 @@ class SubspaceConfig(Config):
     code_limit: Real  # limit above every element of q
     moment_root: Real  # limit above every element of the moments' factor
     row_limit: Real  # largest element of A
-    delta_least: Real  # smallest part of a vector that earlier vectors cannot express; only rounding gives less
+    delta_least: Real  # smallest part of a vector that earlier vectors cannot express; only rounding makes it smaller
     inverse_root_limit: Real  # limit above every element of T, and of P k
     length_least: Real  # shorter columns of T are treated as zero; columns of a valid T are far longer
     inverse_limit: Real  # limit above every diagonal element of P, a sum of squares of T

@@ -1,7 +1,8 @@
 """How a sample moves the subspace: stochastic gradients in L or A, and recursive least squares.
 
 Every update starts from the results of ``code``, and writes the sample's row of A to ``t``, even if the sample will not
-be stored.  It also updates G = L'L by products of low rank, with the identity L'(phi - L q) = lambda q.
+be stored.  It also updates G = L'L, where possible by low-rank terms, with the identity
+L'(phi - L q) = lambda q.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -25,7 +26,7 @@ from pykernel.algorithms.vectors import add_multiple, copy, multiply, zero
 from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real
 
 LONGEST = Constant(float32=2.0**80, float64=2.0**700)
-"""A limit far from overflow, even after multiplication with any other number in this module."""
+"""A limit whose product with any other number in this module is far from overflow."""
 
 
 @kernel
@@ -79,7 +80,7 @@ def correlate(m: SubspaceModel, stored: Bool) -> Real:
 def move_hybrid(m: SubspaceModel, step: Real, keep: Real, stored: Bool) -> None:
     """A = keep A + mu s q', where mu = step / the largest row sum of |K|.  O(N^2 + N r).
 
-    mu |A'K s| is at most step |L| |phi|.  mu^2 s'K s can be very large where q is small; G is limited later.
+    mu |A'K s| is at most step |L| |phi|.  mu^2 s'K s can be very large where q is small, so G is limited later.
     """
     n = m.n[0]
     largest = correlate(m, stored)

@@ -89,7 +89,7 @@ class BatchModels(Models):
                 f"stay below {top:g} for {spec.precision}; lower max_abs",
             )
         if not alpha_limit * (spec.learning.samples + 1) * value <= most:
-            refuse("[input] max_abs", f"is {spec.input_max_abs:g}, with which predictions can overflow; lower max_abs")
+            refuse("[input] max_abs", f"is {spec.input_max_abs:g}, so large that predictions can overflow; lower max_abs")
 
     def _alpha_limit(self, spec: BatchSpec) -> float:
         learning = spec.learning
@@ -142,7 +142,7 @@ class FisherModels(Models):
         if not value <= most:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, with which kernel values reach {value:.3g}; lower max_abs until they stay below "
+                f"is {spec.input_max_abs:g}, so large that kernel values reach {value:.3g}; lower max_abs until they stay below "
                 f"{most:g}",
             )
 

@@ -46,7 +46,7 @@ RULES = {"expansion-nlms": Gain.NLMS, "expansion-rls": Gain.RLS, SOFTMAX: Gain.R
 
 
 class ExpansionLearning(Learning):
-    """How a sample changes the model.  The defaults were chosen by measurements on streams (docs/records.md, learned-vectors)."""
+    """How a sample changes the model.  The defaults come from measurements on streams (docs/records.md, learned-vectors)."""
 
     eta: Annotated[float, Of("expansion-nlms"), Rate(), TRIED_ETA] = Field(
         0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
@@ -147,7 +147,7 @@ class ExpansionModels(FrozenModels):
         if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, prior_of(spec)) <= largest:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, with which k(x, v) can reach {value:.3g} and sums overflow {spec.precision}; lower "
+                f"is {spec.input_max_abs:g}, so large that k(x, v) can reach {value:.3g} and sums overflow {spec.precision}; lower "
                 "max_abs",
             )
         far = stages.farthest(spec)
@@ -338,7 +338,7 @@ class Int16ExpansionModels(Int16FrozenModels):
         return {
             **super().parameters(spec),
             **frame_parameters(spec, reach, squares, places),
-            # if the label is a class, the memory of the label holds predictions
+            # for classes, the label's memory holds predictions
             "label_room": LARGEST if spec.label_kind == "class" else math.floor(spec.label_max_abs * full),
             "filters": filters,
             "refines": False,

@@ -1,4 +1,4 @@
-"""Shared by the families of kernel models: checks of [kernel] and of tables, and limits of a linear model on features."""
+"""Shared by the families of kernel models: checks of [kernel] and of tables, and limits for a linear model on features."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 
 
 def never(where: str, message: str) -> NoReturn:
-    """A ``Refuse`` for a spec that was already accepted.  It must never be called."""
+    """The ``Refuse`` for a spec that was already accepted.  Calling it is a bug."""
     raise AssertionError(f"{where} {message}")
 
 
 def largest_value(spec: Spec, refuse: Refuse = never) -> float:
-    """The largest k(x, x).  Refuses input limits with which k(x, x) overflows."""
+    """The largest k(x, x).  Refuses input limits for which k(x, x) overflows."""
     return kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
 
 
@@ -43,7 +43,7 @@ def need_definite(spec: Spec, refuse: Refuse) -> float:
 def need_count(
     refuse: Refuse, key: str, values: Sequence[Any] | None, count: int, of: str, unit: str = "numbers"
 ) -> None:
-    """Refuse a key of [expansion] unless it has ``count`` values, one for each vector, input or function (``of``)."""
+    """Refuse a key of [expansion] unless it has ``count`` values.  of: what each value belongs to, such as "vector"."""
     if values is not None and len(values) != count:
         has, have = ("has", "have") if unit == "rows" else ("holds", "hold")
         refuse(f"[expansion] {key}", f"{has} {len(values)} {unit}; it must {have} {count}, one for each {of}")
@@ -73,7 +73,7 @@ def need_weights(spec: Spec, refuse: Refuse, width: int, functions: int) -> None
 
 
 def need_sums(spec: Spec, refuse: Refuse, value: float, slope: float = 1.0, offset: float = 0.0) -> None:
-    """Refuse weights with which a prediction f, or ``slope`` f + ``offset``, overflows.
+    """Refuse weights for which a prediction f, or ``slope`` f + ``offset``, overflows.
 
     value: the largest magnitude that is multiplied by a weight.
     """

@@ -28,7 +28,7 @@ PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
 SETTLES = 300
-"""After a new regime begins, the monitor learns during alarms, too, for this many rows or for `relearn_after` rows, whichever is fewer."""
+"""After a new regime begins, the monitor also learns during alarms, for this many rows or `relearn_after` rows, whichever is fewer."""
 ABSENT_ROWS = 5
 """A gap of this many rows raises an alarm."""
 
@@ -36,7 +36,7 @@ ABSENT_ROWS = 5
 class GmmInput(Input):
     """Inputs of a monitor: sensor values without scaling, because each regime has its own scale."""
 
-    # standard deviations are at least 2^-62, about 2e-19; the range of a sensor must be many times as large
+    # standard deviations are at least 2^-62, about 2e-19, so the range of a sensor must be many times larger
     max_abs: Annotated[float | Numbers, Within(float32=(1e-15, 1e15), float64=(1e-15, 1e100))] = Field(
         1e6,
         description="largest magnitude of an input: a sample with a larger one is refused; in float32 from 1e-15 to 1e15, in float64 from 1e-15 to 1e100",
@@ -103,7 +103,7 @@ class GmmModels(Models):
             max(2, novelty.relearn_after // SOONER),
         )
         loud_first = 4 * dim
-        # there are no alarms during the warm-up, nor before the usual size of surprises is known
+        # there are no alarms during the warm-up, or before the usual size of surprises is known
         rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)
@@ -123,7 +123,7 @@ class GmmModels(Models):
                 "root_most": 8 * spec.input_max_abs,
                 # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
                 "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
-                # all pairs of Gaussians are compared before a candidate can become a regime, but none in the candidate's first row
+                # no pair of Gaussians is compared in a candidate's first row; all pairs are compared before it can become a regime
                 "pairs_a_row": math.ceil(pairs / (min(patience, soon) - 1)),
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,

@@ -257,7 +257,7 @@ class Int16Spec(Spec):
 
     @property
     def counts_per_unit(self) -> np.ndarray:
-        """How many counts make up one unit, for each element of a sample, (DIM,) or (CHANNELS,)."""
+        """The number of counts per unit, for each element of a sample, (DIM,) or (CHANNELS,)."""
         return (1 / self.resolutions).astype(np.float32)
 
     @property

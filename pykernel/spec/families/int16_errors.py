@@ -152,7 +152,8 @@ class FrozenErrors:
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
         """The largest difference between the integer model's predictions and the real ones on random inputs, (FUNCTIONS,).
 
-        found: returns the integer model's predictions.  rows: number of random inputs; half of the inputs are near vectors.
+        found: computes the integer model's predictions.  rows: number of random inputs; if the kernel has k(x, x) = 1, half of the
+        inputs are near vectors.
         """
         rng, center, limit = np.random.default_rng(0), centers(spec), limits(spec)
         vectors = spec.unscaled(np.array(spec.expansion.vectors, float))
@@ -270,7 +271,7 @@ def bent_error(function: str) -> float:
 
 @cache
 def root_error() -> float:
-    """The largest relative error of the kernel ``root`` over all arguments, without the error from the bits that its shift cuts off."""
+    """The largest relative error of the kernel ``root`` over all arguments, not counting the bits that its shift cuts off."""
     table, part = np.array(ROOTS.by_precision["int16"]), np.arange(0, 32769, 64)
     first, last = table[:-1, None], table[1:, None]
     exact = 32768 * np.sqrt(1 + (np.arange(96)[:, None] + part / 32768) / 32)

@@ -22,8 +22,8 @@ LABEL_BITS = 23
 """log2 of the integer that represents the label's limit."""
 PLACES_MOST, INPUTS_FULL = 24, 63
 """PLACES_MOST: -log2 of the smallest fraction of the prior that each sample may add to P.  INPUTS_FULL: the largest number of inputs
-for which this fraction is used; twice as many inputs need a fraction 4 times as large.  With smaller fractions, rounding removes
-more from P than samples add if inputs stay constant for long (tests/algorithms/test_linear_int16.py).
+for which this fraction is used; twice as many inputs need a fraction 4 times as large.  With smaller fractions, if the inputs stay
+constant for a long time, rounding removes more from P than the samples add (tests/algorithms/test_linear_int16.py).
 """
 SPREAD_MOST = 2**14
 """Largest variance of f(x) before the first sample, as a multiple of the noise variance.  One sample removes nearly all of this
@@ -41,7 +41,7 @@ class Int16LinearLearning(Learning):
         0.998,
         gt=0.5,
         le=1,
-        description="forgetting factor: about the last 1 / (1 - forgetting) samples count; this number is rounded in steps of a factor of √2. With prior_variance 10, values above 0.9992 act like 0.9992; with prior_variance 1, values above 0.9998 act like 0.9998. With more than 63 inputs, these limits are lower",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count; the possible values of this number are a factor of √2 apart. With prior_variance 10, values above 0.9992 act like 0.9992; with prior_variance 1, values above 0.9998 act like 0.9998. With more than 63 inputs, these limits are lower",
     )
     prior_variance: Annotated[float, Of("rls")] = Field(
         10.0,
@@ -52,7 +52,7 @@ class Int16LinearLearning(Learning):
 
 
 REHEARSED = 64
-"""Number of samples of the self-test."""
+"""Number of samples in the self-test."""
 
 
 def forgotten(learning: Int16LinearLearning, dim: int) -> int:
@@ -66,7 +66,7 @@ def forgotten(learning: Int16LinearLearning, dim: int) -> int:
 
 
 def learned_sizes(size: int) -> dict[str, int]:
-    """Extents for ``size`` weights with a common P."""
+    """Extents for ``size`` weights that share one P."""
     return {"FEATURES": size, "GROUPS": 1, "GROUP_SIZE": size, "PACKED": size * (size + 1) // 2}
 
 
@@ -96,8 +96,8 @@ class Int16LinearModels(Models, Int16Family):
         if spec.learning.rule == "rls" and spec.learning.prior_variance > most:
             refuse(
                 "[learning] prior_variance",
-                f"is {spec.learning.prior_variance:g}; for inputs as large as these it must be at most {most:.2g}; with a smaller "
-                "[input] scale, which brings the inputs nearer to 1, it may be larger",
+                f"is {spec.learning.prior_variance:g}; for inputs this large it must be at most {most:.2g}; a smaller [input] scale "
+                "brings the inputs nearer to 1 and allows larger values",
             )
 
     def scales(self, spec: Int16LinearSpec) -> Scales:

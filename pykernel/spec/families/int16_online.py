@@ -58,7 +58,7 @@ class CountedLabel(Label):
 HEADROOM = 4
 """log2 of the largest multiplier, in units of the label's limit."""
 REST = 2
-"""log2 of the largest residual that the rule learns after the label's stages, in units of the label's limit."""
+"""log2 of the largest residual that the label's stages leave to the rule, in units of the label's limit."""
 
 
 class Int16Rule(Learning):
@@ -131,12 +131,12 @@ class Int16OnlineSpec(Int16Spec):
 
     @property
     def alpha_shift(self) -> int:
-        """log2 of the largest multiplier.  A sum of n_max multipliers then stays within VALUE_MOST."""
+        """log2 of the largest multiplier, chosen so that a sum of n_max multipliers stays within VALUE_MOST."""
         return math.floor(math.log2(VALUE_MOST / self.reduction.n_max))
 
 
 def _radius(function: str, value: float) -> float:
-    """Return the gamma |a - b| at which the kernel has the given value.  For a Gaussian, return gamma |a - b|^2."""
+    """Return gamma |a - b| where the kernel has the given value; for a Gaussian, return gamma |a - b|^2."""
     if function in ("gaussian", "laplacian", "matern12"):
         return -math.log(value)
     low, high = 0.0, 100.0

@@ -17,8 +17,8 @@ EIGHT = 127
 COUNTS = 32767
 """Largest magnitude of a count.  -32768 means "not a number"."""
 ROUNDED = 0.5 + 3 * 2.0**-9
-"""Largest rounding error of ``NAME_counts``, in counts: half a count plus three float32 rounding errors of a 15-bit number, in the
-difference from the offset, in the factor and in the product."""
+"""Largest rounding error of ``NAME_counts``, in counts: half a count, plus the float32 rounding errors of a 15-bit number in three
+places: the difference from the offset, the factor and the product."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {
     "gaussian": Int16Function.GAUSSIAN,
@@ -50,8 +50,8 @@ OCTAVES = {
 PRODUCTS = ("polynomial", "relu", "tanh", "logistic", "identity")
 """Kernels that are functions of the product of an input and a vector."""
 FALL_ROOM = 15
-"""Maximum number of bits by which the product of a weight and a kernel value is shifted for the weights' scale.  The whole shift is
-by at most 31 bits; the other 16 bits are for the kernel value's power of two."""
+"""Maximum number of bits by which the product of a weight and a kernel value is shifted because of the weights' scale.  The total
+shift is at most 31 bits, which leaves 16 bits for the kernel value's power of two."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def offsets(spec: Spec) -> np.ndarray:
 
 
 def conversion(spec: Spec, unit: float) -> Conversion:
-    """Return the conversion of counts to the kernel's unit.  unit: how many of the kernel's units make up a scaled input of 1."""
+    """Return the conversion of counts to the kernel's unit.  unit: the number of the kernel's units in a scaled input of 1."""
     resolution, center, most = resolutions(spec), centers(spec) - offsets(spec), limits(spec)
     each = unit * resolution * factors(spec)
     counts = np.rint(center / resolution)
@@ -175,7 +175,7 @@ def learning_rate(eta: float) -> tuple[int, int]:
 
 
 def unit_of(spec: Any, octave: int) -> float:
-    """Return how many of the kernel's units make up a scaled input of 1.
+    """Return the number of the kernel's units in a scaled input of 1.
 
     With this unit, a distance of 2^octave halves the kernel's values.  For kernels of PRODUCTS, the integer 2^octave represents a
     product of 1.
@@ -203,13 +203,13 @@ def units_of(spec: Any, octave: int) -> tuple[float, float]:
 
 
 def in_eight_bits(vectors: np.ndarray) -> np.ndarray:
-    """Return the vectors of hidden units, with elements rounded to multiples of a step; the largest element is EIGHT steps."""
+    """Return the vectors of hidden units, with elements rounded to multiples of 1 / EIGHT of the largest element."""
     step = np.abs(vectors).max() / EIGHT
     return np.asarray(np.rint(vectors / step) * step if step else vectors)
 
 
 def farthest(function: str, octave: int, differences: np.ndarray) -> float:
-    """The largest distance for differences of inputs, (..., DIM), in the unit of the kernel ``distance``."""
+    """The largest distance for the given absolute differences, (..., DIM), in the unit of the kernel ``distance``."""
     if function == "laplacian":
         return float(differences.sum(-1).max()) * 2.0 ** max(0, 16 - octave)
     return float((differences**2).sum(-1).max())

@@ -53,7 +53,7 @@ for frequencies or inputs."""
 REACH_MOST = 16383
 REHEARSED = 96
 NUMBERS_MOST = 2047
-"""Largest number of weights and frequencies that a filter learns.  A sum of their derivatives then fits in 32 bits."""
+"""Largest number of weights and frequencies that a filter learns, so that a sum of their derivatives fits in 32 bits."""
 TUNED_REACH = 16.0
 """Largest angular frequency of a filter, in units of 1 / sigma."""
 
@@ -99,7 +99,7 @@ class Int16SpectrumSpec(Int16Spec):
 
     @property
     def weight_shift(self) -> int:
-        """log2 of the largest weight.  The sum of all waves then stays within VALUE_MOST."""
+        """log2 of the largest weight, chosen so that the sum of all waves stays within VALUE_MOST."""
         return math.floor(math.log2(VALUE_MOST / (2 * count_of(self))))
 
 

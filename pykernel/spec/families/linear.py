@@ -56,8 +56,8 @@ DEFAULT_FEATURES = 64
 REHEARSED = 96
 """Number of samples in the self-test: enough for the longest warmup of a standardiser, and for learning after the warmup."""
 GRAIN = 2.0**-16
-"""Frequencies are rounded to multiples of this number, so that the last digits of a machine's math functions do not
-change them."""
+"""Frequencies are rounded to multiples of this number, so that they are the same on machines whose math functions differ in the
+last digits."""
 
 
 class LinearLearning(Learning):
@@ -97,7 +97,7 @@ class LinearSpec(Spec):
 
 
 def random_count(spec: LinearSpec) -> int:
-    """How many random features there are."""
+    """The number of random features."""
     return spec.learning.features or DEFAULT_FEATURES
 
 
@@ -214,7 +214,7 @@ class LinearModels(Models):
         ]
 
     def _weight_limit(self, spec: LinearSpec) -> float:
-        """Limit of the weights' magnitudes.  With weights within this limit, no prediction overflows."""
+        """Limit of the weights' magnitudes, within which no prediction overflows."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
         return min(2.0**20 * stages.label_unit(spec), 2.0**100, most)
 

@@ -52,7 +52,7 @@ from pykernel.spec.sections import (
 BASIS_LIMIT = 1024
 METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, "sgma": Method.SGMA}
 LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
-"""Smallest residual of a basis vector against the vectors before it, as a fraction of k(x, x).  A smaller residual
+"""Smallest residual of a basis vector after projection onto the vectors before it, as a fraction of k(x, x).  A smaller residual
 would be lost in the rounding errors of L (docs/bases-on-device.md)."""
 DEFAULT_ALD_THRESHOLD = 1e-3
 """Default of ald_threshold, the same in both precisions, so that a float64 model behaves like the float32 model."""
@@ -120,7 +120,7 @@ class BasisSection(Section):
         0.0,
         ge=0,
         lt=1,
-        description="`efvs`, `sgma`: the selection stops when the mean fraction of a reservoir row outside the span of the basis is this value or less",
+        description="`efvs`, `sgma`: the selection stops when, on average, at most this fraction of a reservoir row is outside the span of the basis",
     )
     horizon: Annotated[int, RESERVOIR] = Field(
         0,
@@ -130,7 +130,7 @@ class BasisSection(Section):
     )
     cache: Annotated[bool, STREAM] = Field(
         True,
-        description="`stream`: whether the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without them, the replacement of a vector takes more time",
+        description="`stream`: whether the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without them, replacing a vector takes more time",
     )
 
 
@@ -182,7 +182,7 @@ class NystromRlsSpec(stages.StagedSpec):
 
 
 class _NystromModels(Models):
-    """Base of the two families of Nystrom models: trained models, and models that learn."""
+    """Base class of the two families of Nystrom models: trained models, and models that learn."""
 
     def _complain_of_vectors(self, spec: Spec, refuse: Refuse) -> None:
         need_vectors(spec, refuse, BASIS_LIMIT)
@@ -259,7 +259,7 @@ class _NystromModels(Models):
         size = spec.capacities["N_MAX"]
 
         def touched(m: int) -> float:
-            """How many numbers are read or written when the basis is chosen, and when rows are learned before and after the choice."""
+            """Number of reads and writes while the basis is chosen, and while rows are learned before and after the choice."""
             vectors, compared = min(size, m), min(basis.candidates, m)
             points = m if method is Method.SGMA else min(basis.points, m)
             return vectors * compared * points * (vectors / 2 + spec.dim) + 2 * m * vectors**2
@@ -294,7 +294,7 @@ def tables_of(spec: Spec) -> Tables:
 
 
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
-    """Return (L, dependent), where L is the Cholesky factor, in float64, for the expansion vectors as stored on the device.
+    """Return (L, dependent), where L is the Cholesky factor, in float64, of the kernel matrix of the vectors as the device stores them.
 
     L is packed by rows; the diagonal elements are replaced by their reciprocals.  dependent: the first vector that depends
     linearly on the vectors before it; -1 if no vector does.
@@ -322,7 +322,7 @@ def _factor(spec: Spec) -> tuple[np.ndarray, int]:
 
 
 class NystromModels(_NystromModels):
-    """Models with a basis, and functions on the basis, that were computed elsewhere."""
+    """Models whose basis, and functions on the basis, were computed elsewhere."""
 
     rules: Mapping[str, str] = {"nystrom": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM
@@ -348,19 +348,19 @@ class NystromModels(_NystromModels):
             )
 
     def _complain_of_variance(self, spec: NystromSpec, tables: Tables, value: float, refuse: Refuse) -> None:
-        """Refuse tables with which a variance would overflow.  value: the largest k(x, x)."""
+        """Refuse tables for which a variance would overflow.  value: the largest k(x, x)."""
         prior, label = tables.prior_variance, tables.label_variance
         if prior is None:
             if label:
                 refuse("[expansion] label_variance", "is given without prior_variance; give both or neither")
             return
         if tables.weights is None or spec.label.classes is not None or spec.outputs != 1:
-            refuse("[expansion] prior_variance", "is for a model with weights that predicts one number; leave it out")
+            refuse("[expansion] prior_variance", "is only for a model that has weights and predicts one number; leave it out")
         most = kernel_settings.largest(spec.precision)
         if not prior * value + label <= most:
             refuse(
                 "[expansion] prior_variance",
-                f"is {prior:g}, with which variances reach {prior * value + label:g}; they must stay below {most:g} in "
+                f"is {prior:g}, so large that variances reach {prior * value + label:g}; they must stay below {most:g} in "
                 f"{spec.precision}",
             )
 
@@ -398,7 +398,7 @@ class NystromLearners(_NystromModels):
         if not (sums**2 <= most and value * size * sums <= most):
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; lower "
+                f"is {spec.input_max_abs:g}, so large that k(x, x) can reach {value:.3g} and sums over samples overflow; lower "
                 "max_abs",
             )
         need_coefficients(spec, refuse, math.sqrt(value), sums, size)

@@ -44,7 +44,7 @@ RULES: dict[str, Mapping[LabelKind, Program]] = {
     "ald-krls": ALD_KRLS,
     "knlms": KNLMS,
 }
-"""sw-krls, least squares on a sliding window, is fb-krls that stores every sample and removes the oldest sample."""
+"""sw-krls, least squares on a sliding window, is a variant of fb-krls that stores every sample and removes the oldest one."""
 
 
 FAILS = {
@@ -210,7 +210,7 @@ class KernelModels:
             if learning.rho > 0 and spec.real.real(1 - learning.eta * learning.rho) == 1:
                 refuse(
                     "[learning] rho",
-                    f"is {learning.rho:g}, with which 1 - eta rho is 1 in {spec.precision}; choose a larger rho, or 0",
+                    f"is {learning.rho:g}, so small that 1 - eta rho is 1 in {spec.precision}; choose a larger rho, or 0",
                 )
             if learning.eta * limit < 2.0**-100:
                 refuse(
@@ -432,7 +432,7 @@ class KernelModels:
         }
 
     def _alpha_limit(self, spec: KernelSpec) -> float:
-        """Limit of the multipliers, with which no sum of multipliers overflows.  Typical multipliers are about f / sqrt(k(x, x))."""
+        """Limit of the multipliers, within which no sum of multipliers overflows.  Typical multipliers are about f / sqrt(k(x, x))."""
         norm = math.sqrt(_most(spec))
         widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
         return min(2.0**20 * stages.label_unit(spec) * max(1.0, 1 / norm), 2.0**100, widest)
@@ -450,7 +450,7 @@ def _ald_threshold(spec: KernelSpec) -> float:
 
 
 def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
-    """Return the largest distance to a vector, in the model's unit of distances, at which a sample is not stored."""
+    """Return the distance from a vector, in the model's unit of distance, up to which a sample is not stored."""
     assert spec.kernel is not None
     function, sigma, ald_threshold = spec.kernel.function, spec.length_scale, _ald_threshold(spec)
     if choices.rule == "qklms":
@@ -459,7 +459,7 @@ def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
         coherence = spec.learning.coherence
         return -2 * math.log(coherence) * sigma * sigma if function == "gaussian" else 1 - coherence
     if not choices.keeps.isdisjoint({"factor", "complex"}):
-        return 0.0  # only exact repeats are not stored
+        return 0.0  # all samples are stored except exact repeats
     if function == "gaussian":  # 1 - k^2 <= ald_threshold, k = exp(-d / (2 sigma^2))
         return -math.log1p(-ald_threshold) * sigma * sigma
     return _beyond(ald_threshold)
@@ -471,7 +471,7 @@ def _beyond(part: float) -> float:
 
 
 def _quantum(spec: KernelSpec) -> float:
-    """Return the largest distance to the nearest vector, in the model's unit of distances, at which a sample is merged with the vector."""
+    """Return the distance from the nearest vector, in the model's unit of distance, up to which a sample is merged with the vector."""
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
     if function == "gaussian":
@@ -487,7 +487,7 @@ def _quantum(spec: KernelSpec) -> float:
 
 
 def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
-    """The largest k(x, x).  Refuses limits with which a kernel value, or an intermediate result, could overflow."""
+    """The largest k(x, x).  Refuses limits for which a kernel value, or an intermediate result, could overflow."""
     assert spec.kernel is not None
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
         return 1.0
@@ -499,7 +499,7 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
         refuse(f"[input] {key}", message)
 
     most = kernel_settings.bound(spec, reworded, kernel_settings.reach(spec))
-    # the values k(x, x) of two vectors are multiplied
+    # the product of two values of k(x, x) must not overflow
     largest = math.sqrt(kernel_settings.largest(spec.precision))
     if refuse is not None and most > largest:
         reworded(

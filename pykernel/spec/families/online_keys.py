@@ -80,11 +80,11 @@ class KernelLearning(Learning):
         0.03,
         ge=1e-4,
         le=1,
-        description="added to the squared norm of the kernel values, by which a step is divided",
+        description="added to the squared norm of the kernel values; a step is divided by the sum",
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
-        description="whether every sample changes the labels of the vectors near it, so that the model follows a changing process; if not, only samples that are too near a vector to be stored change labels. Needs a ridge of at least 1e-3; in float32, of at least 1e-2, as without `relabel`",
+        description="whether every sample changes the labels of the vectors near it, so that the model follows a changing process; if not, only samples that are too near a vector to be stored change labels. Needs a ridge of at least 1e-3 (float32: 1e-2, as without `relabel`)",
     )
     forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
         1.0,

@@ -105,7 +105,7 @@ class SpectrumSpec(stages.StagedSpec):
 
 
 def complain_of_spectrum(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec without a kernel whose spectrum can initialise the waves."""
+    """Refuse a spec unless it has a kernel whose spectrum can initialise the waves."""
     rule, kernel = spec.learning.rule, spec.kernel
     if kernel is None:
         refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel whose spectrum it starts with")
@@ -119,7 +119,7 @@ def count_of(spec: Any) -> int:
 
 
 def block_of(spec: Any) -> int:
-    """Return how many frequencies share a covariance matrix; 1 if the rule has no matrix."""
+    """Return the number of frequencies that share a covariance matrix; 1 if the rule has no matrix."""
     count = count_of(spec)
     if RULES[spec.learning.rule] is not Update.EKF:
         return 1
@@ -131,7 +131,7 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
     """Angular frequencies of a Gaussian kernel of width 1, (count, dim), read-only.
 
     Each group of ``dim`` frequencies has orthogonal directions, so that few frequencies cover all directions.  The lengths of
-    the frequencies have the same distribution as the lengths of normal vectors (F. X. Yu et al., Orthogonal Random Features, 2016).
+    the frequencies are distributed like those of standard normal vectors (F. X. Yu et al., Orthogonal Random Features, 2016).
     A seed always gives the same frequencies, rounded to multiples of 2^-16.  With a larger count, the first frequencies stay the same.
     """
     drawn = random_features(seed, 2 * count, dim)[0]
@@ -236,7 +236,7 @@ class SpectrumModels:
     def parameters(self, spec: SpectrumSpec) -> dict[str, Any]:
         learning, count, outputs, width = spec.learning, count_of(spec), spec.outputs, spec.length_scale
         prior = np.tile([1.0, 1.0] + [FREQUENCY_VARIANCE] * spec.dim, block_of(spec))[: self._block(spec)]
-        # the update for each output forgets, so that the updates for all outputs together forget by ``forgetting``
+        # each output has its own update, which forgets; the updates for all outputs together forget by ``forgetting``
         forgetting = learning.forgetting ** (1 / outputs)
         auto = learning.noise == "auto"
         return stages.parameters(spec, self._answer_limit(spec)) | {

@@ -59,7 +59,7 @@ DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged"
 DEFAULT_ALD_THRESHOLD = 1e-2
 """Default of ald_threshold, the same in both precisions, so that a float64 model behaves like the float32 model."""
 LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
-"""Smallest residual of a stored vector against the other vectors.  A smaller residual would be lost in the rounding
+"""Smallest residual of a stored vector after projection onto the other vectors.  A smaller residual would be lost in the rounding
 errors of T (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
 """A column of L is treated as zero if its squared length is at most this number times lambda."""
@@ -306,7 +306,7 @@ class SubspaceModels(Models):
     def _moment_limit(self, spec: OkfebSpec, value: float) -> float:
         """A limit for the sums of q q' and of |q|^2 + rho.
 
-        If a sum is at this limit, one more term would be lost in rounding.
+        Once a sum reaches this limit, any further term is lost in rounding.
         """
         return (2.0**26 if spec.precision == "float32" else 2.0**60) * (
             value / (4 * spec.subspace.shrinkage) + spec.subspace.shrinkage
