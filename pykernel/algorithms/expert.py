@@ -153,7 +153,7 @@ class ExpertConfig(Config):
     expert_growth: Real  # 1 / lambda
     recalls: bool  # whether the latest known label is an input
     weights_classes: bool  # whether the predicted class has the largest product of probability and weight
-    balances: bool  # whether class weights are computed from the classes' fractions of the labels
+    balances: bool  # whether class weights are computed from the frequencies of the classes
     # given class weights; for two classes, the weight of the second class relative to that of the first class
     class_weights: Real[OUTPUTS]
     in_blocks: bool  # whether only covariances within blocks of inputs are kept

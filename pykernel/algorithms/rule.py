@@ -47,10 +47,10 @@ UPDATES: Mapping[LabelKind, Kernel] = {
 class Rule:
     """A rule, or a family of rules that share their memory.
 
-    model: the class with all parts of the rule and of the frame.  memory: the structs that the rule keeps between
+    model: the class with all fields of the rule and of ``frame.py``.  memory: the structs that the rule keeps between
     calls.  work: the structs that every call recomputes.  statuses: the rule's own statuses.  hooks: mapping from
     placeholders of ``hooks.py`` to the rule's kernels.  costs: the costs of ``answer`` and ``learn``, for the documentation of the C
-    code.  questions, actions: the rule's own entries.  calibrated: a function of a configuration that returns whether
+    code.  questions, actions: calls that only this rule adds to the C.  calibrated: a function of a configuration that returns whether
     the rule itself computes class probabilities (``chances``).  labels: the kinds of label that the rule learns.
     restarts: whether there is a function that makes the model forget everything.  The other attributes are those of
     ``Program``.

@@ -230,7 +230,7 @@ def suits(m: SpectrumModel, o: Index, part: Real) -> Bool:
 
 @kernel
 def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
-    """Add an output's label to the mean square of its labels.  If the root of the mean square differs from the unit
+    """Update the mean square of an output's labels with the new label.  If the root of the mean square differs from the unit
     by more than a factor of two, the root becomes the new unit.  O(N).
 
     If the stages do not clip labels, and the weights would be large in the new unit, the old unit is kept until the

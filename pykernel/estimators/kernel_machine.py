@@ -166,7 +166,7 @@ ATTRIBUTES = {
     "basis_": """ndarray of shape (n_vectors, n_features)
         Expansion vectors.""",
     "alpha_": """ndarray of shape (n_vectors, n_functions)
-        Weights of the expansion vectors in each function. Each label has a function. Two classes share one function; with
+        Weights of the expansion vectors in each function. One function is learned for each label. Two classes share one function; with
         more classes, each class has a function.""",
     "bias_": """ndarray of shape (n_functions,)
         The constant added to each function; 0 if the model has no bias.""",

@@ -289,7 +289,7 @@ MAKEFILE = """\
 # Written by pykernel prove for {about}.
 # What is proved, and what is not: docs/proof.md of pykernel.
 
-# Frama-C looks for files in the directory of the shell, not in that of make
+# Frama-C looks for files in the directory PWD, which the shell sets, not in the directory of make
 export PWD := $(CURDIR)
 export WHY3CONFIG := $(CURDIR)/{provers}
 

@@ -563,7 +563,7 @@ def _of_calls(
 
 
 def _of_damage(spec: Spec, layout: Layout) -> dict[str, Any]:
-    """Return the template's context about the numbers that are overwritten.
+    """Return the template variables that describe the overwritten numbers.
 
     numbers: how many numbers are in each field; a negative entry is a gap of this many numbers between fields.
     """

@@ -82,7 +82,8 @@ class Windows:
     def windows(self, most: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Combine the full windows from row ``first`` on into up to ``most`` windows of about equal length.
 
-        Returns the first rows and lengths of the new windows, (windows, 2), and their values, (windows, columns).
+        Returns two arrays: the first row and the length of each new window, (windows, 2), and the windows' values,
+        (windows, columns).
         """
         full = self.rows // self.spacing
         marks = np.unique(np.linspace(min(-(-first // self.spacing), full), full, most + 1).astype(int))

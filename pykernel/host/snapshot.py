@@ -142,8 +142,8 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
         raise UserError(f"{where}: has the format {version}; this version of pykernel reads only the format {VERSION}")
     if found_kind != state_kind:
         raise UserError(
-            f"{where}: is a state of the kind {found_kind:08x}; {spec.name} takes {state_kind:08x}: give the spec from which "
-            "the firmware was generated; pykernel state migrate converts a state of that spec for another spec"
+            f"{where}: is a state of the kind {found_kind:08x}, but {spec.name} needs the kind {state_kind:08x}: give the spec from "
+            "which the firmware was generated, or convert the state with pykernel state migrate"
         )
     data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
     if count != end or len(data) < snapshot_bytes(spec) or behind[:4] not in (b"", NAMES_HEADER[:4]):

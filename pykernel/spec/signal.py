@@ -158,7 +158,7 @@ class SignalSection(Section):
         if self.window is None:
             for key in ("hop", "features", "bands"):
                 if getattr(self, key):
-                    raise ValueError(f"{key} needs a window; give window, too")
+                    raise ValueError(f"{key} also requires the key window")
             return self
         hop = self.hop or self.window
         if self.window % hop:

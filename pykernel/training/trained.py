@@ -469,7 +469,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
 
 
 def shifted(machine: Machine, by: np.ndarray) -> np.ndarray:
-    """Return the offsets of hidden units plus ``by``.  The unit of "fourier" offsets is one turn, so these offsets are
+    """Add ``by`` to the offsets of the hidden units.  The unit of "fourier" offsets is one turn, so these offsets are
     reduced modulo 1.
     """
     moved = machine.shifts + by

@@ -543,7 +543,7 @@ def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
 def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
     """Return the results of a monitor, with its threshold, on rows with faults: see ``Watched.report``.
 
-    The monitor continues to learn, as on a device, through all repetitions with faults of one manner.  Each device and
+    As on a device, the monitor continues to learn through all repetitions with one type of fault.  Each device and
     manner has a separate monitor.
     promise: whether to use rows that took no part in choosing a model, with more and different faults.
     """

@@ -95,7 +95,7 @@ def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Compare the planned model with the simple predictors.  linear: whether the planned model is linear, too."""
+    """Compare the planned model with the simple predictors.  linear: whether the planned model is itself linear."""
     found: dict[str, Any] | None = winner["against_simple"]
     return found and found | {"linear": winner["technique"] == LINEAR}
 

@@ -84,7 +84,7 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
 
 
 def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pipeline:
-    """Return the model with its simple predictors.
+    """Return the model, and the simple predictors with which the model is compared.
 
     If the model gets no labels, and the rows can be counted in advance, the simple predictors stop learning after half of the rows.
     """

@@ -67,7 +67,7 @@ def test_windows_are_chosen_by_a_search():
 @pytest.mark.parametrize(
     ("how", "rows", "says"),
     [
-        ({"hop": 8}, 20, r"\[signal\] hop needs a window; give window, too"),
+        ({"hop": 8}, 20, r"\[signal\] hop also requires the key window"),
         ({"window": 8, "features": ["men"]}, 20, "did you mean 'mean'"),
         ({"window": 8, "features": [1, 2]}, 20, "features is 1; it must be 'mean', 'rms', [^;]* or 'flatness'$"),
         ({"window": 8, "features": {"ax": ["mean"]}}, 20, r"\[signal\] features does not name the channel 'ay'"),

@@ -66,7 +66,7 @@ class Trained(Struct):
     v: between(Real[L_MAX, DIM], "-scaled_limit", "scaled_limit")
     alpha: between(Real[L_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers
     bias: between(Real[OUTPUTS], "-alpha_limit", "alpha_limit")
-    press: between(Real, 0, "press_limit")  # mean squared leave-one-out residual of the training
+    press: between(Real, 0, "press_limit")  # mean squared leave-one-out residual of the training samples
     # leave-one-out error rate: share of the samples that are classified wrongly when left out
     mistaken: between(Real, 0, 1)
     n: between(Index, 0, L_MAX)  # number of expansion vectors in use; all later places are zero

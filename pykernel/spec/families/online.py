@@ -237,7 +237,7 @@ class KernelModels:
             if near < learning.forgetting < 1:
                 refuse(
                     "[learning] forgetting",
-                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1 or at most {near}, otherwise "
+                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1, or {near} or less; between them "
                     "the variance is lost in rounding errors",
                 )
             if learning.noise != "auto" and learning.noise < least:
