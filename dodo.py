@@ -27,11 +27,17 @@ def remeasure(name):
 def task_remeasure():
     """A task for each result; what counts is docs/data/provenance.json, not this machine's memory."""
     results = TREE.results
+    reads = {name: [other for other in results if {*results[other].outputs} & {*results[name].reads}] for name in results}
+
+    def seconds(name):
+        """With those of the results that wait for this one."""
+        return (TREE.seconds(name) or math.inf) + sum(TREE.seconds(other) or 0 for other in reads if name in reads[other])
+
     # the longest first, and those of unknown duration; what measures seconds comes last, because it waits until nothing else runs
-    for name in sorted(results, key=lambda name: (results[name].timed, -(TREE.seconds(name) or math.inf))):
+    for name in sorted(results, key=lambda name: (results[name].timed, -seconds(name))):
         recorded = [lambda task, values, name=name: not TREE.stale(name)]
-        read = [f"remeasure:{other}" for other in results if {*results[other].outputs} & {*results[name].reads}]
-        yield {"name": name, "actions": [(remeasure, [name])], "uptodate": recorded, "task_dep": read}
+        needed = [f"remeasure:{other}" for other in reads[name]]
+        yield {"name": name, "actions": [(remeasure, [name])], "uptodate": recorded, "task_dep": needed}
 
 
 def task_nightly():
