@@ -27,11 +27,15 @@ def remeasure(name):
 def task_remeasure():
     """A task for each result; what counts is docs/data/provenance.json, not this machine's memory."""
     results = TREE.results
-    reads = {name: [other for other in results if {*results[other].outputs} & {*results[name].reads}] for name in results}
+    reads = {
+        name: [other for other in results if {*results[other].outputs} & {*results[name].reads}] for name in results
+    }
 
     def seconds(name):
         """With those of the results that wait for this one."""
-        return (TREE.seconds(name) or math.inf) + sum(TREE.seconds(other) or 0 for other in reads if name in reads[other])
+        return (TREE.seconds(name) or math.inf) + sum(
+            TREE.seconds(other) or 0 for other in reads if name in reads[other]
+        )
 
     # the longest first, and those of unknown duration; what measures seconds comes last, because it waits until nothing else runs
     for name in sorted(results, key=lambda name: (results[name].timed, -seconds(name))):

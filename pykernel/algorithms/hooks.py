@@ -9,8 +9,7 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, p
 
 
 class Status(IntEnum):
-    """The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
-    are unchanged."""
+    """The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and output are unchanged."""
 
     DONE = 0
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit

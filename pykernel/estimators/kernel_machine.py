@@ -346,7 +346,9 @@ class KernelMachine(Expansion):
         if given.size and given.ndim == 1 and given.dtype.kind in "iu":
             for wrong in given[(given < 0) | (given >= len(X))]:
                 raise where.error(f"basis holds {wrong}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
-            where.need(len(np.unique(given)) == len(given), "basis contains a position twice; leave out the repeated one")
+            where.need(
+                len(np.unique(given)) == len(given), "basis contains a position twice; leave out the repeated one"
+            )
             return given.astype(np.int64)
         if not (given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all()):
             raise where.error(

@@ -234,7 +234,9 @@ class HostModel:
         program = self.spec.program
         if program.reads:
             if first or delay:
-                raise ValueError("a model with a signal stage learns every row as soon as it comes, so first and delay must be 0")
+                raise ValueError(
+                    "a model with a signal stage learns every row as soon as it comes, so first and delay must be 0"
+                )
             answers, statuses = self._taken(program.learner, x, y, question)
             return answers, np.zeros((len(x), 0)), statuses
         self._require(question)

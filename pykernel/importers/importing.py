@@ -130,7 +130,8 @@ def from_sklearn(
     else:
         machine = read_estimator(estimator)
     Place(machine.source).need(
-        vectors is None or not variance, "a variance needs all vectors; leave out one of the arguments vectors and variance"
+        vectors is None or not variance,
+        "a variance needs all vectors; leave out one of the arguments vectors and variance",
     )
     machine, seen = prepared(machine, vectors, data, answers)
     if not variance:

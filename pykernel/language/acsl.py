@@ -234,8 +234,7 @@ def _sides(node: Statement, printed: Printed) -> list[str]:
 
 
 def _places(value: Expr) -> list[Expr]:
-    """Return the non-literal arguments of calls to functions that take only integers and return an integer.
-    """
+    """Return the non-literal arguments of calls to functions that take only integers and return an integer."""
     return [
         argument
         for call in walk(value)

@@ -73,8 +73,7 @@ def found_toolchains(target: Target) -> list[Toolchain]:
 
 
 def emulator_command(target: Target, emulator: Program) -> str:
-    """Return the path of an emulator's program.  If it is missing, raises a UserError that says how to install it.
-    """
+    """Return the path of an emulator's program.  If it is missing, raises a UserError that says how to install it."""
     command = shutil.which(emulator.command)
     if command is None:
         other = f", or use {option('emulator')} unicorn" if target.unicorn else ""

@@ -100,9 +100,7 @@ def solve(dual: Dual, values: np.ndarray) -> Solution:
         method="highs-ds",
     )
     if found.x is None or found.status != 0:
-        raise UserError(
-            f"HiGHS cannot solve the linear program with {n:,} vectors; scale the data, or use a smaller C"
-        )
+        raise UserError(f"HiGHS cannot solve the linear program with {n:,} vectors; scale the data, or use a smaller C")
     alpha = -found.eqlin.marginals[:n] * (dual.unit / scale)
     alpha[np.abs(alpha) <= LEFT * np.abs(alpha).max(initial=0.0)] = 0.0
     return Solution(alpha, -float(found.eqlin.marginals[n]) * dual.unit, feasible(dual, part * found.x[:q]), found.nit)

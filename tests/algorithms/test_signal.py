@@ -368,7 +368,7 @@ def test_all_functions_in_any_order(part):
     ("signal", "says"),
     [
         ({"window": 8}, "[signal] features are missing"),
-        ({"hop": 8}, "[signal] hop needs a window"),
+        ({"hop": 8}, "[signal] hop also requires the key window"),
         ({"window": 9, "hop": 4, "features": ["mean"]}, "[signal] hop is 4, which does not divide window, 9"),
         ({"window": 8, "hop": 1, "features": ["mean"]}, "[signal] hop is 1"),
         ({"window": 8, "features": ["men"]}, "did you mean 'mean'"),

@@ -149,7 +149,10 @@ def test_a_model_in_whole_numbers_forecasts():
         ({"max_abs": [1.0, 2.0]}, "[signal] max_abs holds 2 numbers; it must hold 3"),
         ({"resolution": 0.001}, "[signal] resolution is 0.001 for a, so its max_abs is 2,048,000 counts"),
         ({"resolution": 5}, "for b, so its max_abs is 0 counts"),
-        ({"window": 8, "features": ["kurtosis"]}, "[signal] features has kurtosis, which is not available with precision int16"),
+        (
+            {"window": 8, "features": ["kurtosis"]},
+            "[signal] features has kurtosis, which is not available with precision int16",
+        ),
         ({"window": 8, "rate": 8.0, "bands": [[1, 3]], "log": True}, "[signal] log is not available"),
         ({"window": 8192, "rate": 8.0, "bands": [[1, 3]]}, "bands in int16 need a window of at most 4096"),
     ],

@@ -403,7 +403,10 @@ def test_bad_data_leaves_nothing_behind(run, folder, data, says):
         (["spec.toml", "no*.csv"], ["no*.csv: no file has such a name"]),
         (["spec.toml", "data.csv", "--jobs", "2"], ["--jobs is for many devices; give a folder"]),
         (["spec.toml", ".", "-o", "p.csv"], ["--output is for one device"]),
-        (["spec.toml", ".", "--report", "e.png"], ["--report e.png: a report, with its", "an HTML file; give e.html"]),
+        (
+            ["spec.toml", ".", "--report", "e.png"],
+            ["--report e.png: a report has figures", "an HTML file; give e.html"],
+        ),
         (["spec.toml", "data.csv", "-"], ["-: standard input is one table"]),
         (["spec.toml", "data.csv", "--delay", "-1"], ["delay is -1"]),
         (["spec.toml", "data.csv", "-o", "data.csv"], ["data.csv: is the data itself"]),

@@ -130,12 +130,12 @@ def test_structs_and_fields_are_told_apart_by_name() -> None:
         class Bench(Struct):
             other: Real
 
-    with pytest.raises(TypeError, match=r"Odd\.flag: a field is"):
+    with pytest.raises(TypeError, match=r"Odd\.flag: a field must be"):
 
         class Odd(Struct):
             flag: Bool
 
-    with pytest.raises(TypeError, match=r"Open\.rest: a field is"):
+    with pytest.raises(TypeError, match=r"Open\.rest: a field must be"):
 
         class Open(Struct):
             rest: Real[...]

@@ -193,9 +193,7 @@ def test_what_a_rule_does_not_know_or_learn_is_refused(stream):
         UserError, match=r"^BudgetedKernelRegressor: rule 'rls' stores no vectors, so it measures no novelty"
     ):
         linear.novelty(x)
-    with pytest.raises(
-        UserError, match=r"rule 'klms' estimates no standard deviation; return_std needs rule='krls-t'"
-    ):
+    with pytest.raises(UserError, match=r"rule 'klms' estimates no standard deviation; return_std needs rule='krls-t'"):
         kernels.predict(x, return_std=True)
     with pytest.raises(ValueError, match="y has 2 outputs, but the BudgetedKernelRegressor learns 1"):
         kernels.partial_fit(x, np.column_stack([y, y]))

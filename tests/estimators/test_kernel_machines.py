@@ -530,7 +530,8 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
     x, y = samples("number")
     basis = select_basis(x, GIVEN["polynomial cosine"], 4, "rpcholesky")
     with pytest.raises(
-        UserError, match=r"^LSSVMRegressor: kernel differs from the kernel with which basis was chosen; le"
+        UserError,
+        match=r"^LSSVMRegressor: the parameter kernel differs from the kernel with which basis was chosen; le",
     ):
         LSSVMRegressor(GIVEN["custom"], basis=basis).fit(x, y)
     model = KernelRidgeRegressor(GIVEN["custom"], ridge=1.0).fit(x, y)
@@ -591,7 +592,7 @@ def test_parameters_that_cannot_be(parameters, sentence):
         ({"by": "auc"}, 'by is \'auc\'; it must be "error" or "press"'),
         ({"basis": [0, 60]}, "basis holds 60; positions of the 60 samples are 0 to 59"),
         ({"basis": [-1, 2]}, "basis holds -1; positions of the 60 samples are 0 to 59"),
-        ({"basis": [1, 1]}, "basis holds a position twice"),
+        ({"basis": [1, 1]}, "basis contains a position twice"),
         ({"basis": np.ones((4, 2))}, "basis holds vectors of 2 inputs; the samples have 3"),
         ({"basis": []}, "basis is []; it must be positions of training samples, finite vectors of 3 inputs, a Basis"),
         ({"basis": [0.5, 1.0]}, "basis is [0.5, 1.0]; it must be positions"),

@@ -141,7 +141,7 @@ def test_too_few_vectors_are_told_and_bad_input_gets_a_sentence(monkeypatch: pyt
         ({"cv": 1}, "cv is 1; it must be a whole number of 2 or more"),
         ({"kernel": "sigmoid"}, "the sigmoid kernel is not positive definite"),
         ({"gamma": 1.0}, "gamma is 1.0, but the gaussian kernel has no gamma"),
-        ({"basis": [3, 3]}, "basis holds a position twice"),
+        ({"basis": [3, 3]}, "basis contains a position twice"),
     ):
         with pytest.raises(UserError, match=f"^SupportVectorClassifier: {sentence}"):
             SupportVectorClassifier(**parameters).fit(x, y)

@@ -121,7 +121,7 @@ def test_of_several_changes_only_those_are_blamed_that_are_to_blame():
     old = make_spec(content)
     model, _ = learned(old, 24)
     new = make_spec(content | {"kernel": {"sigma": 2.0}, "learning": {"rule": "qklms", "eta": 0.25}})
-    with pytest.raises(UserError, match=r"^m: \[kernel\] sigma is 2.0, and was 1.0: the numbers") as refused:
+    with pytest.raises(UserError, match=r"^m: \[kernel\] sigma is 2.0, and was 1.0: the values") as refused:
         migrate(old, snapshot.save(model), new, engine="python")
     assert "eta" not in str(refused.value)
 

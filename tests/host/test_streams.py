@@ -133,7 +133,10 @@ def test_classes_keep_their_commas():
         ("a b y\n1 2 3\n", "separated by spaces; separate them by commas, semicolons or tabs"),
         ("a;b;y\n1,5;2;3\n1;2.5;3\n", "line 3: column 'b' is '2.5', but numbers before it have a decimal comma"),
         ("a;b;y\n1.5;2;3\n1;2,5;3\n", "line 3: column 'b' is '2,5', but numbers before it have a decimal point"),
-        ("a\tb\ty\n1\t2\t1.234,5\n", "line 2: column 'y' is '1.234,5', not a number; write the number without a sep"),
+        (
+            "a\tb\ty\n1\t2\t1.234,5\n",
+            "line 2: column 'y' is '1.234,5', not a number; write the number without a thousands sep",
+        ),
         ("\n\na;b;y\n1;2;3\n1;2\n", "line 5: has 2 cells.*quote cells that hold a semicolon"),
         ("a,b,a,y\n1,2,3,4\n", "line 1: names the column 'a' 2 times; rename all but one"),
         ("a,b,y\n1,2,3\n1,2\n", "line 3: has 2 cells, but the header names 3 columns"),

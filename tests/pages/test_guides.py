@@ -115,7 +115,15 @@ def test_the_monitor_of_the_tutorial(follow):
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
 @pytest.mark.usefixtures("one_build")
 def test_from_spec_to_firmware(follow):
-    assert follow("guide/spec-to-firmware.md") == ["simulate", "generate", "check", "state", "state", "generate", "check"]
+    assert follow("guide/spec-to-firmware.md") == [
+        "simulate",
+        "generate",
+        "check",
+        "state",
+        "state",
+        "generate",
+        "check",
+    ]
     # what the page says of the results
     log = Path("log.csv").read_text().splitlines()
     assert len(log) == 2001

@@ -128,10 +128,7 @@ def test_on_drawn_rows_the_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(svm, "JUDGES", 0)
     monkeypatch.setattr(svm, "DRAWN", 200)
     found = train(x, KERNEL, [dual], n_max=32, tolerance=1e-4)
-    assert (
-        "on 200 of 400 rows, drawn at random" in found.reached
-        and "at most 32 vectors were allowed" in found.reached
-    )
+    assert "on 200 of 400 rows, drawn at random" in found.reached and "at most 32 vectors were allowed" in found.reached
     assert found.rounds[-1].residual <= on_all.rounds[-1].residual
     assert found.rounds[-1].excess == pytest.approx(on_all.rounds[-1].excess, rel=0.5)
 

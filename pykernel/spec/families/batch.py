@@ -89,7 +89,9 @@ class BatchModels(Models):
                 f"stay below {top:g} for {spec.precision}; lower max_abs",
             )
         if not alpha_limit * (spec.learning.samples + 1) * value <= most:
-            refuse("[input] max_abs", f"is {spec.input_max_abs:g}, so large that predictions can overflow; lower max_abs")
+            refuse(
+                "[input] max_abs", f"is {spec.input_max_abs:g}, so large that predictions can overflow; lower max_abs"
+            )
 
     def _alpha_limit(self, spec: BatchSpec) -> float:
         learning = spec.learning

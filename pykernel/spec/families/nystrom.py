@@ -355,7 +355,10 @@ class NystromModels(_NystromModels):
                 refuse("[expansion] label_variance", "is given without prior_variance; give both or neither")
             return
         if tables.weights is None or spec.label.classes is not None or spec.outputs != 1:
-            refuse("[expansion] prior_variance", "is only for a model that has weights and predicts one number; leave it out")
+            refuse(
+                "[expansion] prior_variance",
+                "is only for a model that has weights and predicts one number; leave it out",
+            )
         most = kernel_settings.largest(spec.precision)
         if not prior * value + label <= most:
             refuse(

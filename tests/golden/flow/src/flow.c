@@ -128,7 +128,7 @@ FLOW_ASSERT(place_of_verdict, offsetof(flow_t, verdict) == 1252u);
 FLOW_ASSERT(place_of_h, offsetof(flow_t, h) == 1256u);
 FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 /* Parameters.  They follow from flow.toml. */
-#define FLOW_CENTER_HORIZON 2000 /* number of latest labels that the labels' mean describes */
+#define FLOW_CENTER_HORIZON 2000 /* how many of the latest labels the labels' mean describes */
 #define FLOW_CLIP 3.0f /* inputs are clipped to this many standard deviations from their means */
 #define FLOW_COMPARED_MOST 301 /* the horizon of the mean squared errors, plus 1 */
 /* lambda: each label multiplies the weight of every earlier label by this factor */
@@ -136,9 +136,9 @@ FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 #define FLOW_EXPERT_GROWTH 1.001001f /* 1 / lambda */
 #define FLOW_EXPERT_LIMIT 1.024e+12f /* largest weight */
 #define FLOW_FORGETTING 0.998f /* lambda for each update; a sample has one update for each output */
-#define FLOW_GAIN_HORIZON 300 /* number of latest samples that the gain and the noise describe */
+#define FLOW_GAIN_HORIZON 300 /* how many of the latest samples the gain and the noise describe */
 #define FLOW_GROUP 4 /* number of sinusoids in a block */
-#define FLOW_INPUT_HORIZON 2000 /* number of latest samples that the inputs' mean and variance describe */
+#define FLOW_INPUT_HORIZON 2000 /* how many of the latest samples the inputs' mean and variance describe */
 #define FLOW_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define FLOW_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define FLOW_INVERSE_WIDTH 0.6877579f /* 1 / sigma */
@@ -417,7 +417,7 @@ static bool flow_acceptable(const float x[FLOW_DIM])
     return true;
 }
 
-/* Return the negative status with which the input is refused, or DONE. */
+/* Return DONE, or the negative status that says why the input is refused. */
 static FLOW_INLINE int32_t flow_refusal(const float x[FLOW_DIM])
 {
     if (!flow_acceptable(x)) {
@@ -903,8 +903,8 @@ static void flow_consult(flow_t *s, const float x[FLOW_DIM])
     }
 }
 
-/* Write to s->other the rule's input if outlying values were treated the other way: clipped instead of replaced by
- * held values, or replaced instead of clipped.  Returns whether an input is outlying.  O(D). */
+/* Write to s->other the rule's input with outlying values treated the other way: clipped instead of replaced by held
+ * values, or replaced instead of clipped.  Returns whether any input is outlying.  O(D). */
 static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     bool found = false;
@@ -923,8 +923,8 @@ static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
     return found;
 }
 
-/* The sum of the model's squared errors for an input x that is passed to the rule, in units of 2^-40 of the label's
- * limit.  y: working memory. */
+/* The sum over the outputs of the model's squared errors, where errors are in units of 2^-40 of the label's limit.
+ * x: the input that is passed to the rule.  y: working memory. */
 static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     flow_weigh(s, x, y);
@@ -939,9 +939,9 @@ static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y
     return total;
 }
 
-/* The relative decrease of the squared error if outlying inputs were treated the other way: clipped instead of
- * replaced by held values, or replaced instead of clipped.  The result is (a - b) / (a + b), where a is the present
- * squared error, and b is the squared error after the change.  O(N D) for N frequencies. */
+/* The relative decrease in the squared error if outlying inputs were treated the other way: clipped instead of
+ * replaced by held values, or replaced instead of clipped.  The result is (a - b) / (a + b), where a is the actual
+ * squared error, and b is the squared error with the other treatment.  O(N D) for N frequencies. */
 static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     if (flow_choose_otherwise(s, x)) {
@@ -978,7 +978,7 @@ static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[F
     }
 }
 
-/* Compute the residual r = y - m - l(x), clipped to its limit, which the rule has to learn.  O(D) for each output.
+/* Compute the residual that the rule has to learn: r = y - m - l(x), clipped to its limit.  O(D) for each output.
  *
  * The first label is its own mean, so its residual is 0. */
 static void flow_remain(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
@@ -1084,7 +1084,8 @@ static void flow_hear(flow_t *s)
     }
 }
 
-/* Add an output's label to the mean square of its labels.  If the root of the mean square differs from the unit
+/* Update the mean square of an output's labels with the new label.  If the root of the mean square differs from the
+ * unit
  * by more than a factor of two, the root becomes the new unit.  O(N).
  *
  * If the stages do not clip labels, and the weights would be large in the new unit, the old unit is kept until the
@@ -1187,7 +1188,7 @@ static void flow_symmetric_times(const float *p, const float *z, float *out, int
     }
 }
 
-/* Compute g = P h of a block, and return h'g.  O(B^2). */
+/* Compute g = P h for a block, and return h'g.  O(B^2). */
 static float flow_spread(flow_t *s, int32_t o, int32_t block, const float x[FLOW_DIM])
 {
     int32_t at = 0;
@@ -1499,7 +1500,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     flow_average(s, s->learned);
 }
 
-/* Learn a sample, and update the stages of the label.  x: the input that is passed to the rule. */
+/* Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule. */
 static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(51)
@@ -1517,7 +1518,7 @@ static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Update the evidence of each outlying input, and store the standardised values of the other inputs.  O(D).
+/* Update the evidence for each outlying input, and store the standardised values of the other inputs.  O(D).
  *
  * gain: the result of try_otherwise(). */
 static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
@@ -1560,11 +1561,11 @@ static void flow_fix_units(flow_t *s)
     s->compared = 1;
 }
 
-/* Update D and U of each block by Bierman's method, and write P phi, computed with P before the update, to
+/* Update D and U of each block by Bierman's method, and write P phi, with P from before the update, to
  * s->gained.
  * Returns lambda + phi'P phi.
  *
- * Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D). */
+ * Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks. */
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
 {
     FLOW_LOOP(56)
@@ -1728,7 +1729,7 @@ static bool flow_begun(const flow_t *s)
     return !flow_warms_up(s);
 }
 
-/* Start to wait for the label of x.  O(D). */
+/* Start waiting for the label of x.  O(D). */
 static void flow_begin_waiting(flow_t *s, const float x[FLOW_DIM])
 {
     s->mark = flow_marked(x);

@@ -25,7 +25,7 @@ extern "C" {
 #define FLOW_GROUPS 1 /* number of blocks of units that share a covariance */
 #define FLOW_PACKED 210 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
-#define FLOW_EXPERT 4 /* number of inputs of the linear expert, counting the constant 1 */
+#define FLOW_EXPERT 4 /* number of inputs of the linear expert, including the constant 1 */
 
 #define FLOW_STATE_BYTES 1184u /* the model: the first bytes of flow_t */
 #define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the model, then its working memory */
@@ -43,8 +43,7 @@ extern "C" {
 #define FLOW_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
-    are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and output are unchanged.
  * Exceptions, which their comments tell: flow_selftest leaves the model reset;
  * flow_restore does so in one case. */
 enum {
@@ -75,7 +74,7 @@ typedef struct {
      * each input */
     float covariance[FLOW_GROUPS][FLOW_PACKED];
     float unit[FLOW_OUTPUTS]; /* u, in units of 2^-40 of the label's limit */
-    float power[FLOW_OUTPUTS]; /* running mean of squared labels, which are in units of 2^-40 of the label's limit */
+    float power[FLOW_OUTPUTS]; /* running mean of the squares of labels in units of 2^-40 of the label's limit */
     int32_t counted; /* number of labels in the running mean, at most its horizon */
     /* The memory of the stages. */
     float mean[FLOW_DIM]; /* running mean and variance of each input; their ranges leave room for rounding */
@@ -104,7 +103,7 @@ typedef struct {
     int32_t frozen; /* 1: learning is switched off */
     /* The state of the linear expert, and the error statistics of expert and model. */
     float expert_offset[FLOW_DIM]; /* number that is subtracted from each input */
-    float expert_scale[FLOW_DIM]; /* factor of each input, after the offset was subtracted */
+    float expert_scale[FLOW_DIM]; /* factor by which each input is multiplied after the offset is subtracted */
     float expert_center[FLOW_OUTPUTS]; /* number that is subtracted from the labels */
     /* weights of the inputs, of the constant 1, and of the latest known labels */
     float expert_weights[FLOW_OUTPUTS][FLOW_EXPERT];
@@ -126,7 +125,7 @@ typedef struct {
     int32_t last_wait; /* number of calls for which the last prediction waited */
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
     float x[FLOW_DIM]; /* the input that is passed to the rule */
-    /* the rule's input if outlying values were treated the other way: clipped instead of replaced, or the reverse */
+    /* the rule's input with outlying values treated the other way: clipped instead of replaced, or the reverse */
     float other[FLOW_DIM];
     float y[FLOW_OUTPUTS]; /* the target of f(x) */
     float label[FLOW_OUTPUTS]; /* the label before the stages subtracted their parts */
@@ -176,7 +175,7 @@ int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y);
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t flow_freeze(flow_t *s, int32_t frozen);
 
-/* Announce that the label of x will come later, and store the present prediction for x until then.  O(N D) for N
+/* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
  * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).

@@ -270,7 +270,7 @@ static bool flow_snapshot_all_zero(flow_stored_t *stored, uint32_t a, int32_t n)
 static bool flow_snapshot_keeps(flow_stored_t *stored)
 {
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        /* a unit is zero, or the root of a power above POWER_LEAST */
+        /* a unit is zero, or the square root of a mean square above POWER_LEAST */
         const float unit = flow_stored_real(stored, FLOW_PLACE(unit), o);
         if (unit != 0.0f) {
             if (!((unit * unit) > (0.5f * FLOW_POWER_LEAST))) {
@@ -330,7 +330,7 @@ static inline float flow_snapshot_scale_of(float variance)
     return 1.0f / flow_snapshot_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
 }
 
-/* Whether the scale of each input matches its variance, and the number of its values is possible.  O(D). */
+/* Whether the scale of each input matches its variance, and whether the number of its values is possible.  O(D). */
 static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
 {
     if (flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0) {

@@ -244,7 +244,7 @@ static bool level_converted(const int16_t x[LEVEL_DIM], int16_t z[LEVEL_DIM])
     return true;
 }
 
-/* Return the negative status with which the input is refused, or DONE. */
+/* Return DONE, or the negative status that says why the input is refused. */
 static int32_t level_refusal(level_t *s, const int16_t x[LEVEL_DIM])
 {
     if (!level_converted(x, s->x)) {
@@ -253,7 +253,7 @@ static int32_t level_refusal(level_t *s, const int16_t x[LEVEL_DIM])
     return LEVEL_DONE;
 }
 
-/* a, clipped to low and high. */
+/* a, clipped to the range from low to high. */
 static int32_t level_clip(int32_t a, int32_t low, int32_t high)
 {
     return (a < low) ? low : ((a > high) ? high : a);
@@ -1018,7 +1018,7 @@ static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t
     }
 }
 
-/* Learn a sample, and update the stages of the label.  x: the input that is passed to the rule. */
+/* Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule. */
 static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
 {
     LEVEL_LOOP(47)
@@ -1068,7 +1068,7 @@ int32_t level_freeze(level_t *s, int32_t frozen)
     return LEVEL_DONE;
 }
 
-/* Start to wait for the label of x.  O(D). */
+/* Start waiting for the label of x.  O(D). */
 static void level_begin_waiting(level_t *s, const int16_t x[LEVEL_DIM])
 {
     s->mark = level_marked(x);

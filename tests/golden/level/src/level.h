@@ -44,8 +44,7 @@ extern "C" {
 #define LEVEL_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
-    are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and output are unchanged.
  * Exceptions, which their comments tell: level_selftest leaves the model reset;
  * level_restore does so in one case. */
 enum {
@@ -79,7 +78,7 @@ typedef struct {
      * overwritten. */
     int32_t mean[LEVEL_OUTPUTS]; /* running mean of the label, times mean_factor */
     int32_t slope[LEVEL_OUTPUTS][LEVEL_DIM]; /* weights of the linear part, in units of 2^-16 */
-    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of the residual label times the model's answer */
+    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of the residual times the model's answer */
     int32_t square[LEVEL_OUTPUTS]; /* running mean of the square of the model's answer */
     int32_t gain[LEVEL_OUTPUTS]; /* factor of the model's answer, in units of 1 / ONE */
     int32_t count; /* number of samples learned */
@@ -139,7 +138,7 @@ int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y);
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t level_freeze(level_t *s, int32_t frozen);
 
-/* Announce that the label of x will come later, and store the present prediction for x until then.  O(N D) for N
+/* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
  * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).

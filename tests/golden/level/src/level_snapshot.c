@@ -132,7 +132,7 @@ static int32_t level_snapshot_size(int32_t a)
     return (a < 0) ? -a : a;
 }
 
-/* a, clipped to low and high. */
+/* a, clipped to the range from low to high. */
 static int32_t level_snapshot_clip(int32_t a)
 {
     return (a < -2147483647) ? -2147483647 : ((a > 2147483647) ? 2147483647 : a);

@@ -122,7 +122,7 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
 #define MACHINE_EXPERT_LIMIT 1024.0f /* largest weight */
 #define MACHINE_FREQUENCY_ETA 0.5f /* learning rate of the frequencies */
 #define MACHINE_GROUP 1 /* number of sinusoids in a block */
-#define MACHINE_INPUT_HORIZON 2000 /* number of latest samples that the inputs' mean and variance describe */
+#define MACHINE_INPUT_HORIZON 2000 /* how many of the latest samples the inputs' mean and variance describe */
 #define MACHINE_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define MACHINE_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define MACHINE_INVERSE_WIDTH 1.1785504f /* 1 / sigma */
@@ -420,7 +420,7 @@ static bool machine_acceptable(const float x[MACHINE_DIM])
     return true;
 }
 
-/* Return the negative status with which the input is refused, or DONE. */
+/* Return DONE, or the negative status that says why the input is refused. */
 static MACHINE_INLINE int32_t machine_refusal(const float x[MACHINE_DIM])
 {
     if (!machine_acceptable(x)) {
@@ -776,7 +776,7 @@ static inline float machine_weighed(float model, float expert, float model_error
     return machine_ratio(first + (part * second), 1.0f + part);
 }
 
-/* log2(1 + x) for x >= 0, within 4 ulp, also for small x.  If x is infinity or NaN, the result is NaN. */
+/* log2(1 + x) for x >= 0, within 4 ulp, even for small x.  If x is infinity or NaN, the result is NaN. */
 static MACHINE_INLINE float machine_log2_one_plus(float x)
 {
     float u = 1.0f + x;
@@ -812,7 +812,7 @@ static void machine_harden(float p[MACHINE_OUTPUTS])
         MACHINE_TURN(12)
         const float own = machine_clipped(p[o], MACHINE_PROBABILITY_LEAST, 1.0f);
         if (MACHINE_OUTPUTS == 1) {
-            /* the probability of the likelier class is the numerator */
+            /* the probability of the more likely class is the numerator */
             const float other = machine_clipped(1.0f - p[o], MACHINE_PROBABILITY_LEAST, 1.0f);
             if (own > other) {
                 p[o] = 0.5f * MACHINE_LN_2 * machine_log2_one_plus(machine_ratio(own - other, other));
@@ -1349,7 +1349,7 @@ static void machine_judge_parts(machine_t *s)
     }
 }
 
-/* Learn a sample, and update the stages of the label.  x: the input that is passed to the rule. */
+/* Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule. */
 static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(41)
@@ -1385,7 +1385,7 @@ static void machine_fix_units(machine_t *s)
     s->compared = 1;
 }
 
-/* Whether the expert has something to learn: y f(x) is below 1 for some class.
+/* Whether the expert has something to learn: whether y f(x) is below 1 for any class.
  *
  * If there is nothing to learn, P must not shrink: otherwise later errors would move the weights too little. */
 static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
@@ -1400,11 +1400,11 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
     return false;
 }
 
-/* Update D and U of each block by Bierman's method, and write P phi, computed with P before the update, to
+/* Update D and U of each block by Bierman's method, and write P phi, with P from before the update, to
  * s->gained.
  * Returns lambda + phi'P phi.
  *
- * Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D). */
+ * Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks. */
 static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *upper)
 {
     MACHINE_LOOP(45)
@@ -1575,7 +1575,8 @@ static void machine_each_class(const float q[MACHINE_OUTPUTS], float p[MACHINE_C
     }
 }
 
-/* Write the probability of each class at x to p; with a linear expert, the joint probability of model and expert. */
+/* Write the probability of each class at x to p; if there is a linear expert, this is the joint probability of model
+ * and expert. */
 static void machine_whole_chances(machine_t *s, const float x[MACHINE_DIM], float p[MACHINE_CLASSES])
 {
     machine_respond(s, x, s->y);
@@ -1611,7 +1612,7 @@ static bool machine_begun(const machine_t *s)
     return !machine_warms_up(s);
 }
 
-/* Start to wait for the label of x.  O(D). */
+/* Start waiting for the label of x.  O(D). */
 static void machine_begin_waiting(machine_t *s, const float x[MACHINE_DIM])
 {
     s->mark = machine_marked(x);

@@ -26,7 +26,7 @@ extern "C" {
 #define MACHINE_GROUPS 16 /* number of blocks of units that share a covariance */
 #define MACHINE_OUTPUTS 3 /* number of values that a prediction writes */
 #define MACHINE_CLASSES 3 /* number of classes */
-#define MACHINE_EXPERT 3 /* number of inputs of the linear expert, counting the constant 1 */
+#define MACHINE_EXPERT 3 /* number of inputs of the linear expert, including the constant 1 */
 
 #define MACHINE_STATE_BYTES 728u /* the model: the first bytes of machine_t */
 #define MACHINE_RAM_BYTES 976u /* sizeof(machine_t): the model, then its working memory */
@@ -44,8 +44,7 @@ extern "C" {
 #define MACHINE_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
-    are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and output are unchanged.
  * Exceptions, which their comments tell: machine_selftest leaves the model reset;
  * machine_restore does so in one case. */
 enum {
@@ -85,7 +84,7 @@ typedef struct {
     int32_t frozen; /* 1: learning is switched off */
     /* The state of the linear expert, and the error statistics of expert and model. */
     float expert_offset[MACHINE_DIM]; /* number that is subtracted from each input */
-    float expert_scale[MACHINE_DIM]; /* factor of each input, after the offset was subtracted */
+    float expert_scale[MACHINE_DIM]; /* factor by which each input is multiplied after the offset is subtracted */
     /* weights of the inputs, of the constant 1, and of the latest known labels */
     float expert_weights[MACHINE_OUTPUTS][MACHINE_EXPERT];
     float pivots[MACHINE_EXPERT]; /* D */
@@ -170,7 +169,7 @@ int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MA
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t machine_freeze(machine_t *s, int32_t frozen);
 
-/* Announce that the label of x will come later, and store the present prediction for x until then.  O(N D) for N
+/* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
  * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).

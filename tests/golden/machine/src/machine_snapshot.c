@@ -291,7 +291,7 @@ static inline float machine_snapshot_scale_of(float variance)
     return 1.0f / machine_snapshot_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
 }
 
-/* Whether the scale of each input matches its variance, and the number of its values is possible.  O(D). */
+/* Whether the scale of each input matches its variance, and whether the number of its values is possible.  O(D). */
 static bool machine_snapshot_valid_inputs(machine_stored_t *stored)
 {
     if (machine_stored_count(stored, MACHINE_PLACE(observed), 0) == 0) {

@@ -130,7 +130,7 @@ MONITOR_ASSERT(place_of_barring, offsetof(monitor_t, barring) == 636u);
 MONITOR_ASSERT(place_of_repeater, offsetof(monitor_t, repeater) == 640u);
 MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 /* Parameters.  They follow from monitor.toml. */
-#define MONITOR_ABSENT_AFTER 5 /* number of consecutive refused samples that raises an alarm */
+#define MONITOR_ABSENT_AFTER 5 /* more than this many consecutive refused samples raise an alarm */
 #define MONITOR_ALARM_RATE 0.001f /* wanted fraction of the fault-free rows that are in alarm */
 #define MONITOR_COMMISSIONING 1500 /* number of rows after the warm-up until the monitor is armed */
 #define MONITOR_CORRECTION 0.2f /* a row in alarm raises the threshold by about this number times e */
@@ -145,20 +145,20 @@ MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 #define MONITOR_LOUD_FIRST 12 /* number of rows at the beginning that do not change the usual surprises */
 #define MONITOR_OUTLYING 24.529009f /* squared distance above which a Gaussian does not explain a row */
 #define MONITOR_PAIRS_A_ROW 1 /* number of pairs that are compared at each row of the candidate */
-#define MONITOR_PATIENCE 20 /* number of rows that make a new regime in the warm-up */
+#define MONITOR_PATIENCE 20 /* number of rows after which a candidate becomes a regime in the warm-up */
 #define MONITOR_RELEARN_AFTER 80 /* number of rows after which a new regime, or a lasting alarm, becomes normal */
 #define MONITOR_RELEARN_SOON 13 /* number of rows after which a change of several sensors at once becomes normal */
-#define MONITOR_SETTLES_FOR 80 /* number of rows after a new regime that are learned even in an alarm */
+#define MONITOR_SETTLES_FOR 80 /* number of rows after a new regime that are learned even if they are in alarm */
 #define MONITOR_SHIFT_LIMIT 2.4597914f /* largest value of s once armed */
 #define MONITOR_SMOOTHING 0.7f /* weight of a new score in the level; 1: the level is the score */
 #define MONITOR_TAIL 4.919583f /* c: the fraction ``alarm_rate`` of the rows should exceed q + c e */
 #define MONITOR_TAIL_OF_ROWS 10.0f /* nu: degrees of freedom of the bank's t-distributions */
 #define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
-#define MONITOR_TOKEN_RATE 0.0015f /* increase of the number of tokens with each row */
+#define MONITOR_TOKEN_RATE 0.0015f /* number of tokens that each row adds */
 #define MONITOR_TOKENS_MOST 21.0f /* largest number of rows in alarm that are learned in succession once armed */
 #define MONITOR_UNMET_MOST 6001 /* rows of known regimes since the candidate began are counted up to this number */
 #define MONITOR_UPPER 0.1f /* p: fraction of the rows that exceed q; larger than alarm_rate */
-#define MONITOR_WARMUP 500 /* number of first rows without alarms */
+#define MONITOR_WARMUP 500 /* number of rows at the beginning without alarms */
 #define MONITOR_WATCHED_MOST 501 /* rows are counted up to this number */
 
 /* Constants of the algorithms. */
@@ -445,7 +445,7 @@ static bool monitor_acceptable(const float x[MONITOR_DIM])
     return true;
 }
 
-/* Return the negative status with which the input is refused, or DONE. */
+/* Return DONE, or the negative status that says why the input is refused. */
 static int32_t monitor_refusal(const monitor_t *s, const float x[MONITOR_DIM])
 {
     if (!monitor_intact(s)) {
@@ -536,7 +536,7 @@ static inline float monitor_plus_product(const float *a, const float *b, int32_t
     return total;
 }
 
-/* log2(1 + x) for x >= 0, within 4 ulp, also for small x.  If x is infinity or NaN, the result is NaN. */
+/* log2(1 + x) for x >= 0, within 4 ulp, even for small x.  If x is infinity or NaN, the result is NaN. */
 static MONITOR_INLINE float monitor_log2_one_plus(float x)
 {
     float u = 1.0f + x;
@@ -622,8 +622,8 @@ static bool monitor_is_strange(const monitor_t *s)
     return (s->distance > MONITOR_OUTLYING) && ((int32_t)s->counts[s->nearest] > MONITOR_FRESH);
 }
 
-/* Find the regime that explains a row best, and its surprise.  Find whether a rejected regime explains the row.  O(K
- * D^2 / 2). */
+/* Find the regime that explains a row best, and the row's surprise.  Determine whether a rejected regime explains
+ * the row.  O(K D^2 / 2). */
 static void monitor_look_around(monitor_t *s, const float x[MONITOR_DIM])
 {
     float total = 0.0f;
@@ -686,8 +686,8 @@ static void monitor_innovate(monitor_t *s, const float x[MONITOR_DIM])
     s->innovation = square;
 }
 
-/* Write the surprise by the course to s->surprise[0]: the smaller of the surprise of the innovation and the surprise by
- * the bank. */
+/* Write the surprise under the course to s->surprise[0]: the surprise of the innovation, but at most that under the
+ * bank. */
 static void monitor_surprise_by_course(monitor_t *s)
 {
     const float own = monitor_lengthened(s->innovation)
@@ -1303,8 +1303,8 @@ static bool monitor_has_room(const monitor_t *s)
     return ((int32_t)s->known < MONITOR_COMPONENTS) || (monitor_normal_regimes(s) > 1);
 }
 
-/* Whether all pairs have been compared before the row with which the candidate becomes a regime.  That row then costs
- * less. */
+/* Whether all pairs are compared before the candidate becomes a regime, so that the row with which it does costs less.
+ * */
 static bool monitor_compares_early(void)
 {
     const int32_t rows = (MONITOR_PATIENCE < MONITOR_RELEARN_SOON) ? MONITOR_PATIENCE : MONITOR_RELEARN_SOON;
@@ -1493,7 +1493,7 @@ static void monitor_admit(monitor_t *s, int32_t rejected, float least)
     monitor_drop_candidate(s);
 }
 
-/* Update the prediction of a row from the previous row.  O(4 D^2). */
+/* Let the course learn a row.  O(4 D^2). */
 static void monitor_learn_course(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t n = MONITOR_DIM;

@@ -37,8 +37,7 @@ extern "C" {
 #define MONITOR_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
-    are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and output are unchanged.
  * Exceptions, which their comments tell: monitor_selftest leaves the model reset;
  * monitor_restore does so in one case. */
 enum {
@@ -100,7 +99,7 @@ typedef struct {
     uint8_t abrupt; /* 1: the course alone would have raised the alarm */
     uint8_t reserved_blame[3]; /* always zero: keeps the size a multiple of the largest member */
     /* Statistics of consecutive rows, of repeated values, and of surprises. */
-    float usual[2]; /* usual surprise by the course and by the bank */
+    float usual[2]; /* usual surprise under the course and under the bank */
     float spread[2]; /* twice the mean squared excess over the usual surprise */
     float middle[MONITOR_DIM]; /* mean of the rows */
     float before[MONITOR_DIM]; /* the previous row */
@@ -111,9 +110,9 @@ typedef struct {
     float joint[(MONITOR_DIM * ((MONITOR_DIM * 2) + 1))];
     int32_t watched; /* number of rows; counting stops at a limit */
     uint16_t followed; /* number of rows learned, at most the horizon */
-    uint16_t run[MONITOR_DIM]; /* number of consecutive latest rows in which each sensor has repeated its value */
-    uint16_t surprised; /* number of rows learned in usual and spread, at most the horizon */
-    uint16_t settling; /* number of coming rows that are learned even in an alarm */
+    uint16_t run[MONITOR_DIM]; /* for how many rows, up to the latest, each sensor has repeated its value */
+    uint16_t surprised; /* number of rows learned in ``usual`` and ``spread``, at most the horizon */
+    uint16_t settling; /* number of coming rows that are learned even if they are in alarm */
     /* Gaussians of the regimes.  The last place is for the candidate, which may become a regime. */
     float merge_loss; /* loss of log-likelihood if the best pair so far is merged */
     float weights[MONITOR_COMPONENTS]; /* number of rows of each regime; earlier rows count less */
@@ -135,8 +134,9 @@ typedef struct {
     /* Intermediate results about a row, which every call computes again. */
     float distance; /* squared distance from the nearest regime, in standard deviations of this regime */
     float innovation; /* square of the part of a row that the previous row does not predict */
-    float surprise[2]; /* surprise by the course and by the bank */
-    float loud[3]; /* the surprises by course and bank in usual spreads, and the surprise of repeats */
+    float surprise[2]; /* surprise under the course and under the bank */
+    /* the surprises under the course and under the bank, in usual spreads, and the surprise of repeats */
+    float loud[3];
     float own[MONITOR_DIM]; /* deviations from the nearest regime, whitened */
     float turned[MONITOR_DIM];
     float pair[(MONITOR_DIM * 2)]; /* deviations of the previous row and of this row from the mean, whitened */
@@ -149,7 +149,7 @@ typedef struct {
     int32_t barring; /* the rejected regime that explains the row best */
     int32_t repeater; /* the sensor whose repeats are most surprising */
     /* Whether valid rows arrive.  The model does not depend on the count of refused samples. */
-    int32_t missed; /* number of consecutive latest samples that were refused */
+    int32_t missed; /* number of samples refused since the latest accepted one */
 } monitor_t;
 
 /* What includes this file must lay out the memory as src/monitor.c does: not with -fpack-struct or #pragma pack. */

@@ -73,7 +73,7 @@ PRESSURE_ASSERT(place_of_inverse_kappa, offsetof(pressure_t, inverse_kappa) == 7
 PRESSURE_ASSERT(place_of_nearest, offsetof(pressure_t, nearest) == 752u);
 PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 756u);
 /* Parameters.  They follow from pressure.toml. */
-/* a sample is not stored if its squared distance to an expansion vector is at most this */
+/* a sample is not stored if its distance to an expansion vector, as in ``distance``, is at most this */
 #define PRESSURE_ALD_DISTANCE 0.0
 #define PRESSURE_ALD_THRESHOLD 0.002 /* a sample is not stored if kappa is at most this */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
@@ -307,7 +307,7 @@ static PRESSURE_INLINE double pressure_ratio(double dividend, double divisor)
     return value;
 }
 
-/* Whether the count n is within its range.  Then no loop runs past an array, even if the rest of the memory was
+/* Whether the count n is within its range.  If it is, no loop runs past the end of an array, even if other memory was
  * overwritten. */
 static bool pressure_intact(const pressure_t *s)
 {
@@ -329,7 +329,7 @@ static bool pressure_acceptable(const double x[PRESSURE_DIM])
     return true;
 }
 
-/* Return the negative status with which the input is refused, or DONE. */
+/* Return DONE, or the negative status that says why the input is refused. */
 static PRESSURE_INLINE int32_t pressure_refusal(const pressure_t *s, const double x[PRESSURE_DIM])
 {
     if (!pressure_intact(s)) {
@@ -593,9 +593,9 @@ static double pressure_magnitude(const pressure_t *s, int32_t i)
 
 /* alpha_i^2 / score_i.
  *
- * If score_i = P_ii, this is the squared norm of the change of f.  If score_i = Q_ii, this is the sum of the squared
- * changes of f at
- * the vectors. */
+ * If score_i = P_ii, the cost is the squared norm of the change of f.  If score_i = Q_ii, the cost is the sum of the
+ * squared changes
+ * of f at the vectors. */
 static double pressure_weighted_rest(const pressure_t *s, int32_t i)
 {
     return pressure_energy(s, i, pressure_ratio(1.0, s->score[i]));
@@ -646,8 +646,7 @@ static void pressure_project_klms(pressure_t *s, int32_t r)
     }
 }
 
-/* Change the multipliers in beta so that the other vectors replace candidate r.  The caller must then check them with
- * bearable().
+/* Change the multipliers in beta so that the other vectors replace candidate r.  The caller must then call bearable().
  *
  * Also computes the intermediate results that take_out() needs. */
 static void pressure_project(pressure_t *s, int32_t r)
@@ -658,7 +657,7 @@ static void pressure_project(pressure_t *s, int32_t r)
     pressure_project_klms(s, r);
 }
 
-/* Whether every multiplier, except that of r, is within its range, also after project_late().  O(N).
+/* Whether every multiplier except that of r is within its range, and will be after project_late().  O(N).
  *
  * project_late() changes alpha_i by P_ir alpha_r / P_rr, which is at most sqrt(P_ii / P_rr) |alpha_r|. */
 static bool pressure_bearable(const pressure_t *s, int32_t r)
@@ -746,7 +745,7 @@ static void pressure_express(pressure_t *s, int32_t n)
     s->kappa = kappa;
 }
 
-/* After express(), whether T can belong to the vectors: k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N). */
+/* Whether T can belong to the vectors: k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  Needs express().  O(N). */
 static bool pressure_belongs(const pressure_t *s)
 {
     double known = 0.0;
@@ -774,21 +773,21 @@ static void pressure_limit_combination(pressure_t *s, int32_t n)
     }
 }
 
-/* Compute u = P k = T'l after express().  O(N^2). */
+/* Compute u = P k = T'l.  Needs express().  O(N^2). */
 static void pressure_combination(pressure_t *s, int32_t n)
 {
     pressure_lower_transposed_times(s->t, s->l, s->u, n);
     pressure_limit_combination(s, n);
 }
 
-/* KLMS: the nearest vector gets a share of the sample's multiplier equal to its similarity to the sample. */
+/* KLMS: the share of the sample's multiplier that the nearest vector gets is the similarity of sample and vector. */
 static double pressure_similarity(const pressure_t *s)
 {
     return pressure_gaussian(s->nearest_distance);
 }
 
-/* Add the sample's multiplier, or a share of it, to the nearest vector's.  Returns False if the result is out of range.
- *  O(1). */
+/* Add the sample's multiplier, or a share of it, to that of the nearest vector.  Returns False if the sum is out of
+ * range.  O(1). */
 static bool pressure_give_to_nearest(pressure_t *s)
 {
     const int32_t i = s->nearest;
@@ -939,8 +938,8 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     }
 }
 
-/* project_klms() for a stored vector, given P_:r in p, where P includes the sample.  bearable() has checked the ranges.
- *  O(N). */
+/* project_klms() for a stored vector.  Needs P_:r in p, where P includes the sample.  bearable() has checked the
+ * ranges.  O(N). */
 static void pressure_project_late(pressure_t *s, int32_t r)
 {
     const double scale = pressure_ratio(1.0,
@@ -969,11 +968,11 @@ static void pressure_take_out(pressure_t *s, int32_t r, int32_t count)
     pressure_project_late(s, r);
 }
 
-/* Move the vectors after the removed vector r to the preceding positions.  O(N D). */
+/* Move each vector after the removed vector r one position forward.  O(N D). */
 static void pressure_close_gap(pressure_t *s, int32_t r)
 {
     const int32_t last = s->n - 1;
-    /* this cannot happen, but GCC does not know that and warns */
+    /* the condition is never true; it prevents a GCC warning */
     if (last >= PRESSURE_N_MAX) {
         return;
     }
@@ -1014,7 +1013,7 @@ static int32_t pressure_absorbed(const pressure_t *s)
     return PRESSURE_MERGED;
 }
 
-/* Add the sample for which combination() was last called to T, as row n.  O(N). */
+/* Add the sample to T as row n, given u from combination().  O(N). */
 static void pressure_border(pressure_t *s, int32_t n)
 {
     const double scale = pressure_newest_element(s);
@@ -1050,7 +1049,7 @@ static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t 
  * Mitchinson et al. 2003, eq. 3-6. */
 static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t r, int32_t newest)
 {
-    /* this cannot happen, but GCC does not know that and warns */
+    /* the condition is never true; it prevents a GCC warning */
     if (r >= PRESSURE_N_MAX) {
         return;
     }
@@ -1065,7 +1064,7 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
     }
 }
 
-/* Whether an error, after hear(), is too large to result from learning.
+/* Whether an error that hear() computed is too large to result from learning.
  * O(1) for each output.
  *
  * With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so no error in the first WILD^2
@@ -1117,8 +1116,8 @@ static bool pressure_step_bearable(const pressure_t *s)
     return true;
 }
 
-/* Add the sample's multiplier to the nearest vector's if the sample is close; else project the sample onto all vectors.
- * */
+/* If the sample is close to a vector, add the sample's multiplier to that vector's; else project the sample onto all
+ * vectors. */
 static bool pressure_adapt_gradient(pressure_t *s, bool close)
 {
     pressure_propose_gradient(s);

@@ -37,8 +37,7 @@ extern "C" {
 #define PRESSURE_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model and the output array
-    are unchanged.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and output are unchanged.
  * Exceptions, which their comments tell: pressure_selftest leaves the model reset;
  * pressure_restore does so in one case. */
 enum {
@@ -83,7 +82,7 @@ typedef struct {
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
     double y[PRESSURE_OUTPUTS]; /* the target of f(x) */
     double error[PRESSURE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results.  Every call recomputes the intermediate results, so their initial values may be zero. */
+    /* Intermediate results.  Every call recomputes them, so they can start at zero. */
     double k[PRESSURE_N_MAX]; /* kernel values between the sample and the expansion vectors */
     double l[PRESSURE_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */
     double u[(PRESSURE_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors, followed by -1 */
@@ -92,7 +91,7 @@ typedef struct {
     double score[(PRESSURE_N_MAX + 1)]; /* intermediate results for the candidates' scores; then sines */
     /* new multipliers; copied to alpha when the update is certain */
     double beta[(PRESSURE_N_MAX + 1)][PRESSURE_OUTPUTS];
-    double nearest_distance; /* squared distance from the sample to the nearest expansion vector */
+    double nearest_distance; /* distance from the sample to the nearest expansion vector, as in ``distance`` */
     double kappa; /* Schur complement: the part of the sample outside the span of the expansion vectors */
     double inverse_kappa; /* 1 / kappa; 0 if the newest sample is not a candidate for removal */
     int32_t nearest; /* position of the nearest expansion vector */
