@@ -209,9 +209,7 @@ class OnlineConfig(Config):
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
     kappa_least: Real  # smallest Schur complement; only rounding errors could lead to a smaller value
     ald_threshold: Real  # a sample is not stored if kappa is at most this
-    ald_distance: (
-        Real  # a sample is not stored if its distance to an expansion vector, as in ``distance``, is at most this
-    )
+    ald_distance: Real  # a sample is not stored if its ``distance`` to an expansion vector is at most this
     penalty: Real  # weight C of the squared multipliers, eq. 20
     root_mu: Real  # square root of mu, the weight of the squared multipliers relative to the squared change of f
     fading: Real  # factor by which a sample multiplies the claims of vectors far from the sample

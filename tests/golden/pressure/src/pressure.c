@@ -73,7 +73,7 @@ PRESSURE_ASSERT(place_of_inverse_kappa, offsetof(pressure_t, inverse_kappa) == 7
 PRESSURE_ASSERT(place_of_nearest, offsetof(pressure_t, nearest) == 752u);
 PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 756u);
 /* Parameters.  They follow from pressure.toml. */
-/* a sample is not stored if its distance to an expansion vector, as in ``distance``, is at most this */
+/* a sample is not stored if its ``distance`` to an expansion vector is at most this */
 #define PRESSURE_ALD_DISTANCE 0.0
 #define PRESSURE_ALD_THRESHOLD 0.002 /* a sample is not stored if kappa is at most this */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
