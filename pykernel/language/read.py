@@ -63,7 +63,7 @@ def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
 
 
 def member_comments(cls: type) -> dict[str, str]:
-    """Return the comments next to the members of a class (an enumeration or a struct), or on the lines above them."""
+    """Return the comments beside or inside the members of a class (an enumeration or a struct), or on the lines above them."""
     import inspect
 
     module = _module("".join(linecache.getlines(inspect.getfile(cls))).encode())
@@ -71,9 +71,9 @@ def member_comments(cls: type) -> dict[str, str]:
     for item in node.body if node else ():
         target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
         above = [comments[line].text for line in _lines_above(comments, item.lineno)]
-        beside = comments.get(getattr(item, "end_lineno", 0) or 0)
+        beside = [comments[line].text for line in range(item.lineno, (item.end_lineno or 0) + 1) if line in comments]
         if isinstance(target, ast.Name) and (beside or above):
-            found[target.id] = beside.text if beside else " ".join(above)
+            found[target.id] = " ".join(beside or above)
     return found
 
 

@@ -21,6 +21,7 @@ from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.language.c_text import comment, comment_block
 from pykernel.language.print_c import Printer
+from pykernel.language.read import member_comments
 from pykernel.spec.model import make_spec
 from tests.support.compilers import in_one_build
 from tests.support.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, executors, load, plain_bytes
@@ -795,6 +796,12 @@ def test_comments_cannot_be_left(text: str) -> None:
         # what can be seen is still there
         visible = [ch for ch in text if not unicodedata.category(ch).startswith(("C", "Z")) and ch != "\\"]
         assert [ch for ch in inside if ch in visible and ch not in "*/"] == [ch for ch in visible if ch not in "*/"]
+
+
+def test_comments_of_fields_survive_a_formatter(tmp_path: Path) -> None:
+    """A long line becomes several, with the comment inside brackets."""
+    source = "class Wrapped:\n    # above\n    a: int\n    b: int  # beside\n    c: (\n        int  # inside\n    )\n    d: int\n"
+    assert member_comments(load(tmp_path, source).Wrapped) == {"a": "above", "b": "beside", "c": "inside"}
 
 
 def test_comments_and_docstrings_survive(tmp_path: Path) -> None:
