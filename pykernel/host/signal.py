@@ -207,15 +207,17 @@ class RawRows:
             f"the device {how} {count:,} of {self.rows:,} raw rows, because {why}" for count, how, why in told if count
         ]
 
-    def warnings(self, steps: int) -> list[str]:
-        """Return sentences about the rows that the device would refuse.  If more than half of the steps are lost, the
-        sentences also report missing cells.
+    def warnings(self, steps: int, delay: int = 0) -> list[str]:
+        """Return sentences about the rows that the device would refuse, and about labels that it could not learn.  If more
+        than half of the steps are lost, the sentences also report missing cells.
 
-        steps: how many steps remain.
+        steps: how many steps remain.  delay: the number of steps after which labels from the firmware arrive.
         """
         lost = 2 * steps < self.possible
         left = f"{steps:,} of {self.possible:,} steps are left: " if lost else ""
-        return [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(missing=lost))]
+        late = f"the generated C learns a label only before the next step ends, so it cannot learn labels that come {delay:,} steps late; choose a longer [signal] hop"
+        found = [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(missing=lost))]
+        return found + [late] * (delay > 0 and not self.spec.forecasts)
 
     def need_steps(self, name: str, steps: int) -> None:
         """Raise UserError, with the cause, if there are no steps."""

@@ -292,14 +292,14 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     watch.data(options.read)
     if told := gaps_told(stage.raw_rows, len(x)):
         watch.tell(f"gaps     {told}")
-    _tell_steps(spec, raw, len(x), watch)
+    _tell_steps(spec, raw, len(x), options)
     return x, y, delay, stage
 
 
-def _tell_steps(spec: Spec, raw: RawRows, steps: int, watch: Watch) -> None:
-    for warning in raw.warnings(steps):
-        watch.warn(warning)
-    watch.tell(f"signal   {raw.rows:,} raw rows give {steps:,} steps of {spec.dim} features")
+def _tell_steps(spec: Spec, raw: RawRows, steps: int, options: Asked) -> None:
+    for warning in raw.warnings(steps, options.delay):
+        options.watch.warn(warning)
+    options.watch.tell(f"signal   {raw.rows:,} raw rows give {steps:,} steps of {spec.dim} features")
 
 
 def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, np.ndarray]], Stage | None]:
@@ -331,7 +331,7 @@ def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, n
         return parts, None
     parts = [stage.steps() for stage in stages]
     steps = sum(len(x) for x, _ in parts)
-    _tell_steps(spec, raw, steps, watch)
+    _tell_steps(spec, raw, steps, options)
     return parts, replace(stages[0], raw_rows=raw.report())
 
 

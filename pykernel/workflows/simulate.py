@@ -103,7 +103,7 @@ def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial
         "trained_rows": trained,
     }
     report |= {"promise": None if trained is not None else _promise(recording.spec, report)}
-    warnings = [] if raw is None else raw.warnings(report["rows"])
+    warnings = [] if raw is None else raw.warnings(report["rows"], simulation.delay)
     report |= {"knows_second_half": False}
     if trained is not None:
         rows = report["rows"] if raw is None else raw.rows

@@ -136,6 +136,19 @@ def test_a_plan_of_a_forecast_judges_the_truth_that_comes_later(folder, run):
     assert code == 2 and "[signal] ahead says when the true value comes" in err
 
 
+def test_labels_that_the_c_of_a_signal_cannot_learn_are_told(folder, run):
+    """The device keeps the features of the newest step only; a forecast's true values come from its own channel."""
+
+    def told(spec, data, *words):
+        return sum("cannot learn labels" in each for each in simulated(run, spec, data, *words)["warnings"])
+
+    assert told("gauge.toml", "gauge.csv", "--delay", "2") == 1
+    assert not told("gauge.toml", "gauge.csv") and not told("rent.toml", "rent.csv")
+    words = ["--only", "nlms", "--trials", "2", "--jobs", "1", "--delay", "2"]
+    code, _, err = run("plan", "gauge.csv", "--spec", "gauge.toml", *words)
+    assert code == 0 and "cannot learn labels that come 2 steps late" in err
+
+
 @pytest.mark.exhaustive  # bounds of candidates, and a build for each kind of feature and each window
 def test_limits_of_a_plan_are_those_of_the_whole_model(folder, run):
     pytest.importorskip("unicorn")
