@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.algorithms.extents import FUNCTIONS, WEIGHTS
 from pykernel.dialect import DIM, OUTPUTS, Array, Real
 from pykernel.gen.project import build
 from pykernel.host import snapshot
@@ -427,18 +428,24 @@ ONE_AFTER_THE_OTHER = ("spectrum-ekf",)
 def labels_in_another_order(case: Case) -> Iterator[str]:
     """A second label, and what is stored for each of both, in another order: the same answers in that order, to rounding."""
     kind = case.program.label_array(case.spec.capacities)
-    if case.spec.signal is not None or not case.program.learns or kind.is_class or not case.plain[1].size:
+    if case.spec.forecasts or not case.program.learns or kind.is_class or not case.plain[1].size:
         return
     label = {key: value for key, value in case.content.get("label", {}).items() if key not in ("column", "columns")}
-    spec = accepted(case.content | {"label": label | {"outputs": 2}})
+    expansion = dict(case.content.get("expansion", {}))
+    if "weights" in expansion:  # different for the second label
+        expansion["weights"] = [[row[0], -0.5 * row[0]] for row in expansion["weights"]]
+        expansion["bias"] = [expansion["bias"][0], 0.125]
+    spec = accepted(case.content | {"label": label | {"outputs": 2}} | ({"expansion": expansion} if expansion else {}))
     if spec is None or spec.learning.rule in ONE_AFTER_THE_OTHER:
         return
     two = Case(spec.model_dump(exclude_unset=True), case.seed)
     (x, y), other = two.plain, HostModel(spec)
     tables = {
-        name: np.ascontiguousarray(np.flip(getattr(other.config, name), kind.extents.index(OUTPUTS)))
+        name: np.ascontiguousarray(np.flip(getattr(other.config, name), axis))
         for name, kind in two.program.parameters.items()
-        if isinstance(kind, Array) and OUTPUTS in kind.extents
+        if isinstance(kind, Array)
+        for axis, extent in enumerate(kind.extents)
+        if extent in (OUTPUTS, FUNCTIONS, WEIGHTS)
     }
     other.config = other.config.replace(**tables)
     a, b = two.feed(HostModel(spec), x, y), two.feed(other, x, y[:, ::-1].copy())
