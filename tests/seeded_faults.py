@@ -44,7 +44,7 @@ SUBSPACE = "pykernel/algorithms/subspace"
 BASIS = "pykernel/algorithms/basis"
 BATCH = "pykernel/algorithms/batch"
 FAULTS = [
-    # ---- whole numbers
+    # ---- int16
     Fault(
         "rates of a trained machine's weights are twice as large",
         "pykernel/algorithms/int16/weights.py",

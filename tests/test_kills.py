@@ -191,7 +191,7 @@ def stamps(folder):
 
 @functools.cache
 def models():
-    """Three models of one name: one with learned values, one of whole numbers, and one with a check's firmware."""
+    """Three models of one name: one with learned values, one in int16, and one with a check's firmware."""
     learned = toy_spec("real")
     model = HostModel(learned)
     model.prequential([[0.1, 0.2]] * 5 if learned.dim == 2 else [[0.1] * learned.dim] * 5, [0.5] * 5)

@@ -147,7 +147,7 @@ def test_every_target_file_is_a_target_that_specs_and_docs_know():
 
 
 def test_every_hidden_unit_has_its_function_in_float64():
-    """And its part of the tables of whole numbers, but for random features."""
+    """And its part of the tables of int16, but for random features."""
     assert set(ACTIVATIONS) == set(HIDDEN) and set(HIDDEN) - {"fourier"} <= set(PRODUCTS)
 
 

@@ -1,4 +1,4 @@
-"""Trained expansions that go on learning in whole numbers: the frozen bits, a twin in unbounded integers, and what is learned."""
+"""Trained expansions that go on learning in int16: the frozen bits, a twin in unbounded integers, and what is learned."""
 
 import math
 

@@ -34,7 +34,7 @@ from tests.support.compilers import EACH, QUICK, in_one_build
 
 
 def frozen(seed: int, **changes: Any) -> Any:
-    """A random frozen model of whole numbers."""
+    """A random frozen model in int16."""
     rng = np.random.default_rng(seed)
     dim, n = int(rng.integers(1, 12)), int(rng.integers(1, 40))
     classes, decision = int(rng.choice([0, 0, 2, 3, 4])), "functions"
@@ -107,7 +107,7 @@ ONLINE = [
 
 
 def online(technique: str, rule: str, dim: int, n: int, kind: str, extra: dict[str, Any]) -> Any:
-    """A model that learns in whole numbers."""
+    """A model that learns in int16."""
     learning = {"rule": rule} | {key: extra[key] for key in ("rho", "step_limit") if key in extra}
     reduction = {"technique": technique, "n_max": n, "force": True}
     reduction |= {key: extra[key] for key in ("projection",) if key in extra}
@@ -485,7 +485,7 @@ def test_a_refusal_of_counts_names_the_offset_where_it_is_the_cure(changes: dict
 # --------------------------------------------------------------------------------------------------- learning
 
 
-def test_a_line_in_whole_numbers_is_as_good() -> None:
+def test_a_line_in_int16_is_as_good() -> None:
     rng = np.random.default_rng(0)
     x = np.clip(rng.normal(size=(4000, 3)), -3, 3)
     y = x @ [1.0, -2.0, 0.3] + 0.7 + 0.1 * rng.normal(size=4000)
@@ -521,7 +521,7 @@ def test_neighbours_are_exact_or_bounds(technique: str) -> None:
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("technique", ["nt", "at", "fklms", "fmklms"])
 @pytest.mark.parametrize("stages_", [False, True])
-def test_whole_numbers_learn_as_well_as_real_ones(technique: str, stages_: bool) -> None:
+def test_int16_learns_as_well_as_real_numbers(technique: str, stages_: bool) -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (4000, 2))
     y = np.sin(2 * x[:, 0]) * x[:, 1] + 0.3 * x[:, 0] + 0.05 * rng.normal(size=4000) + (1.5 if stages_ else 0)

@@ -1,4 +1,4 @@
-"""Recursive least squares in whole numbers: a twin in unbounded integers, what bounds P, what is proved, and what is learned."""
+"""Recursive least squares in int16: a twin in unbounded integers, what bounds P, what is proved, and what is learned."""
 
 import math
 

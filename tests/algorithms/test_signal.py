@@ -283,7 +283,7 @@ def test_before_there_are_features_nothing_is_said():
 
 
 def whole_content(content, rng):
-    """The same in whole numbers, as far as there is such a thing."""
+    """The same in int16, as far as there is such a thing."""
     signal = content["signal"]
     signal.pop("log", None)
     if "features" in signal:

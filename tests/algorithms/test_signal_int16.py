@@ -1,4 +1,4 @@
-"""The signal stage in whole numbers against definitions."""
+"""The signal stage in int16 against definitions."""
 
 import numpy as np
 import pytest
@@ -130,7 +130,7 @@ def test_cosines_are_within_a_count():
     assert np.abs(found - 16384 * np.cos(2 * np.pi * turns / 65536)).max() <= 1.5
 
 
-def test_a_model_in_whole_numbers_forecasts():
+def test_a_model_in_int16_forecasts():
     """A wave in noise: better than the last value."""
     rng, t = np.random.default_rng(0), np.arange(4000)
     x = 1000 * np.sin(2 * np.pi * t / 24) + 100 * rng.normal(size=len(t))
@@ -157,7 +157,7 @@ def test_a_model_in_whole_numbers_forecasts():
         ({"window": 8192, "rate": 8.0, "bands": [[1, 3]]}, "bands in int16 need a window of at most 4096"),
     ],
 )
-def test_what_whole_numbers_do_not_have_is_refused_in_a_sentence(signal, says):
+def test_what_int16_does_not_have_is_refused_in_a_sentence(signal, says):
     with pytest.raises(UserError) as refused:
         spec_of(signal)
     assert says in str(refused.value) and "\n" not in str(refused.value)

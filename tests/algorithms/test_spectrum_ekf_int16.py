@@ -1,4 +1,4 @@
-"""A Kalman filter in whole numbers: its twin in unbounded integers, what bounds P, what is proved, and what is learned."""
+"""A Kalman filter in int16: its twin in unbounded integers, what bounds P, what is proved, and what is learned."""
 
 import math
 

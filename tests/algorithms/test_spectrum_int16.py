@@ -1,4 +1,4 @@
-"""Waves in whole numbers: a twin from the formulas, bounds, and what is learned with how few bytes."""
+"""Waves in int16: a twin from the formulas, bounds, and what is learned with how few bytes."""
 
 import itertools
 import math
@@ -52,7 +52,7 @@ def test_the_table_of_a_quarter_has_every_sine():
 
 
 class Twin:
-    """The rule by its formulas, in reals: only the unit is the power of two that it has in whole numbers."""
+    """The rule by its formulas, in reals: only the unit is the power of two that it has in int16."""
 
     def __init__(self, spec):
         self.spec, self.n, self.outputs = spec, count_of(spec), spec.outputs

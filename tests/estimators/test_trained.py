@@ -52,7 +52,7 @@ def test_the_device_says_what_the_estimator_says(classes: int, precision: str, e
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("classes", [0, 2, 3])
-def test_whole_numbers_are_judged_by_the_devices_bits(classes: int) -> None:
+def test_int16_is_judged_by_the_devices_bits(classes: int) -> None:
     """Errors on samples left out are of the device's functions: each is one of its units, and so are those of all samples."""
     x, y = samples(classes)
     model = KINDS[classes > 0](6, precision="int16", **QUICK).fit(x, y)

@@ -22,7 +22,7 @@ from tests.support.harness import DIVISIONS, SANITIZERS
 
 GOLDEN = ROOT / "tests" / "golden"
 GOLDENS = sorted(path.stem for path in GOLDEN.glob("*.toml"))
-"""The defaults for a number, classes and alarms and in whole numbers, and a model of the papers."""
+"""The defaults for a number, classes and alarms and in int16, and a model of the papers."""
 
 
 def project_of(name):

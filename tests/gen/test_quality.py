@@ -216,7 +216,7 @@ def assert_promises_hold(spec, folder, exhaustive):
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
 def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):
-    # what there is not of a rule, such as spectra in whole numbers, is its windows once more
+    # what there is not of a rule, such as spectra in int16, is its windows once more
     content = content_of(rule, precision, stage) or content_of(rule, precision, "windows")
     assert_promises_hold(make_spec(content), tmp_path, exhaustive)
 

@@ -451,7 +451,7 @@ def test_what_is_proved_is_true(
 @pytest.mark.parametrize(
     "seed", [153, 322, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1000, 1100))]
 )
-def test_whole_numbers_mean_the_same_everywhere(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integers_mean_the_same_everywhere(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In each engine and in C: the whole memory and the results, of a random program that was proved."""
     monkeypatch.setattr(jitted, "cache_folder", lambda kind, digest: None)
     case = Case(tmp_path, Maker(seed).body())

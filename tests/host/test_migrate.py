@@ -116,7 +116,7 @@ def test_what_cannot_be_converted_says_which_key(changes, sentence):
 
 
 def test_of_several_changes_only_those_are_blamed_that_are_to_blame():
-    """Also in whole numbers, where keys have other defaults."""
+    """Also in int16, where keys have other defaults."""
     content = content_of("qklms", "int16", "plain")
     old = make_spec(content)
     model, _ = learned(old, 24)

@@ -182,7 +182,7 @@ def test_the_vectors_are_what_the_kernel_compares_with(name: str, tmp_path: Path
     assert len(machine.vectors) == int(model.memory.field("n")[0]) > 4
     if name in ("raw", "signal-forecast"):
         assert np.array_equal(machine.weights, model.memory.field("alpha")[: len(machine.vectors)])
-    else:  # in whole numbers, by the answers at the vectors
+    else:  # in int16, by the answers at the vectors
         sums = machine.functions(machine.vectors)
         wrong = (sums - told) - (sums - told).mean(axis=0)
         assert np.abs(wrong).max() < 0.02 * told.std()

@@ -341,7 +341,7 @@ def test_other_estimators_are_refused_in_a_sentence(sentence):
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_weights_do_not_tell_must_be_given():
-    """Fewer vectors and whole numbers need rows of inputs, or their ranges."""
+    """Fewer vectors and int16 need rows of inputs, or their ranges."""
     x, held, y = data()
     for activation, target in zip(UNITS.values(), ("numbers", "two", "three", "numbers"), strict=True):
         kind = MLPRegressor if target == "numbers" else MLPClassifier

@@ -132,7 +132,7 @@ def test_steps_behind_it_are_folded_as_ever(numbers, steps):
 
 @pytest.mark.filterwarnings(NAMELESS)
 @pytest.mark.parametrize("steps", [[StandardScaler(), SVC()], [SVC()], [SelectKBest(k=3), LogisticRegression()]])
-def test_whole_numbers_take_raw_samples(steps):
+def test_int16_takes_raw_samples(steps):
     """What the pipeline was trained on is what the device counts."""
     whole = {"window": 32, "hop": 16, "features": ["mean", "rms"], "lags": [0, 1], "max_abs": [20.0, 30.0]}
     pipeline, (x, _) = trained(whole | {"precision": "int16"}, *steps), recording()
@@ -185,7 +185,7 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples():
+def test_int16_takes_its_ranges_from_the_features_of_raw_samples():
     """The rows of data were taken for features."""
     x, state = recording(1500)
     x = (100 * x).round()

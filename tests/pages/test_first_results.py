@@ -32,7 +32,7 @@ def test_costs_in_the_readme_are_the_measured_ones() -> None:
     assert {row["compiler"].split()[0] for row in rows} == {"gcc"} and stand({"readme peers": peers.short(rows)})
 
 
-def test_whole_numbers_in_the_readme_are_the_pages() -> None:
+def test_int16_in_the_readme_is_the_pages() -> None:
     page = (ROOT / "docs" / "guide/int16.md").read_text(encoding="utf-8")
     ((real, whole),) = re.findall(
         r"^\| SVR 64 x 8, differences \| cortex-m0plus, gcc -O2 \| instructions \| ([\d,]+) \| ([\d,]+) \|$",

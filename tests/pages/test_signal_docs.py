@@ -50,7 +50,7 @@ def test_the_formula_of_memory(signal):
     assert signal_cost.stage_bytes(spec, build(spec)) == signal_cost.kept(spec)
 
 
-def test_the_formula_of_memory_in_whole_numbers():
+def test_the_formula_of_memory_in_int16():
     content = {"channels": ["x", "y"], "window": 64, "hop": 16, "max_abs": 100, "rate": 9.0, "bands": [[1, 2]]}
     content |= {
         "features": ["mean", "std", "min", "crossings", "change"],

@@ -382,7 +382,7 @@ def test_features_of_a_signal_are_standardised_unless_their_scale_is_given():
         assert not make_spec(content | {"input": given}).input.standardise
 
 
-def test_a_monitor_in_whole_numbers_is_told_of_the_monitor() -> None:
+def test_a_monitor_in_int16_is_told_of_the_monitor() -> None:
     """Once it was told that another rule, which it had not named, has no [novelty]."""
     content = {"name": "m", "precision": "int16", "input": {"dim": 2, "max_abs": 1.0}, "novelty": {}}
     with pytest.raises(UserError, match=r'precision is "int16".*gmm needs "float32" or "float64"'):

@@ -60,7 +60,7 @@ def test_what_is_accepted_fits():
         assert misfits(SCHEMA, tomllib.loads(path.read_text(encoding="utf-8"))) == [], path
 
 
-def test_whole_numbers_have_their_own_keys():
+def test_int16_has_its_own_keys():
     base = {"name": "m", "precision": "int16", "input": {"dim": 2, "max_abs": [1.0, 2.0]}, "label": {"max_abs": 1.0}}
     for more in ({}, {"learning": {"rule": "klms"}} | KERNEL, {"label": {"classes": ["a", "b"]}}):
         assert misfits(SCHEMA, base | more) == [] and make_spec(base | more)

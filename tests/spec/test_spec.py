@@ -616,7 +616,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
 
 
 @pytest.mark.parametrize("rule", ["frozen", "klms", "nlms"])
-def test_specs_of_whole_numbers_are_equal_whatever_was_asked_of_them(rule: str) -> None:
+def test_specs_of_int16_are_equal_whatever_was_asked_of_them(rule: str) -> None:
     """Their scales are computed when they are needed, and are arrays: comparing two of them raised ValueError, and so did the
     snapshot of a second model."""
     content: dict[str, Any] = {

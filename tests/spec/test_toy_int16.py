@@ -1,6 +1,6 @@
-"""A rule in whole numbers in one file: the level that follows, for processors without an FPU.
+"""A rule in int16 in one file: the level that follows, for processors without an FPU.
 
-What the rule keeps, how it answers and learns, how its numbers are scaled; the frame of whole numbers makes the rest.
+What the rule keeps, how it answers and learns, how its numbers are scaled; the frame of int16 makes the rest.
 """
 
 import math

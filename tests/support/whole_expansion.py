@@ -1,4 +1,4 @@
-"""``expansion-nlms``, ``expansion-rls`` and the linear rules in whole numbers by their definition, in integers that cannot overflow.
+"""``expansion-nlms``, ``expansion-rls`` and the linear rules in int16 by their definition, in integers that cannot overflow.
 
 Kernels are Gaussian, and there are no stages.
 """

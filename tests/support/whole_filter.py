@@ -1,4 +1,4 @@
-"""``spectrum-ekf`` in whole numbers by its definition, in integers that cannot overflow: whole matrices, rounded where the rule rounds.
+"""``spectrum-ekf`` in int16 by its definition, in integers that cannot overflow: whole matrices, rounded where the rule rounds.
 
 No sum is taken modulo anything, but that of an angle.  Each number that the rule keeps in 32 bits is watched.
 """

@@ -356,7 +356,7 @@ AVR = pytest.mark.skipif(not simavr_count.IS_HERE, reason=simavr_count.MISSING)
 def test_no_call_on_an_avr_takes_more_than_its_bound(technique, precision, level):
     """Cycles as well, counted exactly."""
     if precision == "int16" and technique == "mklms":
-        pytest.skip("not of whole numbers")
+        pytest.skip("not for int16")
     spec = spec_of(technique, **MODELS[precision])
     project, target = build(spec), find_target("avr")
     found = call_bounds(project, model_image(project, target, "gcc", level=level))

@@ -84,7 +84,7 @@ OTHERS = (
 )
 
 
-def test_every_rule_of_whole_numbers_is_among_the_models() -> None:
+def test_every_rule_of_int16_is_among_the_models() -> None:
     assert {spec.learning.rule for spec in MODELS.values()} == set(INT16_RULES)
 
 
@@ -186,7 +186,7 @@ def test_the_same_bytes_where_an_int_has_16_bits(model: str) -> None:
 @AVR
 @pytest.mark.parametrize("seed", [2, *map(rarely, range(3, 120))])
 def test_random_models_give_the_same_bytes_where_an_int_has_16_bits(seed: int) -> None:
-    """Of every rule in whole numbers, whatever its keys.  ``tests/gen/test_int_widths.py`` needs no AVR."""
+    """Of every rule in int16, whatever its keys.  ``tests/gen/test_int_widths.py`` needs no AVR."""
     spec = random_spec(np.random.default_rng(seed), INT16_RULES[seed % len(INT16_RULES)], precision="int16")
     report = check_targets(spec, ["avr"], samples=40, tries=0)
     assert report.ok, report.rows

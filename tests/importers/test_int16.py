@@ -1,4 +1,4 @@
-"""What scikit-learn trained, and what ``pykernel fit`` trains, in whole numbers."""
+"""What scikit-learn trained, and what ``pykernel fit`` trains, in int16."""
 
 from __future__ import annotations
 
