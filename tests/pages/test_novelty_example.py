@@ -141,7 +141,7 @@ def test_faults_are_what_they_are_called() -> None:
     assert all(shares[f"slip, {grade}"] > 0.7 for grade in ("small", "medium", "large")), shares
     # what the page says of the tour's faults
     assert shares["stuck, whole"] > 0.9 and shares["drag, large"] > 0.75 and shares["imbalance, large"] < 0.1
-    assert "In most rows every sensor stays in its range" in WORDS
+    assert "every sensor stays in its range in most rows" in WORDS
     # a copy goes on as the original would
     a, b = machine.copy(3), machine.copy(3)
     assert np.array_equal(a.run(50).x, b.run(50).x) and a.run(5).x.shape == (5, len(SENSORS))
