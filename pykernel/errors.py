@@ -131,6 +131,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Return the end of a message about an unknown word: the question "did you mean …?" if a known word is similar, else ``otherwise``."""
+    """Return the end of a message about an unknown word: "did you mean …?" if a known word is similar, else ``otherwise``."""
     near = nearest(word, known)
     return otherwise if near is None else f"did you mean {near!r}?"

@@ -46,8 +46,8 @@ INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
 class _Part:
     """A file that will be renamed to ``target``.
 
-    number: makes the temporary name unique.  descriptor: the open file, which holds the lock.  kept: the descriptor of the old
-    file at ``target``.
+    number: makes the temporary name unique.  descriptor: the open file, which holds the lock.  kept: the locked
+    descriptor of the old file, which is kept as ``.old``.
     """
 
     target: Path
@@ -162,11 +162,11 @@ def all_or_none(folder: Path | None = None) -> Iterator[None]:
     """When the block ends, put in place all files that it wrote with ``whole_file``.  If the block raises, put none in place.
 
     If the process is killed, every file is complete, either old or new.
-    folder: made if it is missing.  Until the block ends, another run with the same folder waits, and prints that it waits.
+    folder: created if it is missing.  Until the block ends, another run that uses this folder waits, and says so.
     """
     outer = _staging.get()
     with contextlib.nullcontext(outer) if outer is not None else _staged() as staging:
-        token = _staging.set(staging)  # the outermost block decides
+        token = _staging.set(staging)  # only the outermost block puts files in place
         try:
             if folder is not None:
                 try:
@@ -364,7 +364,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _unwritten(path: Path, error: OSError) -> UserError:
     full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None))
-    remedy = "make room, or give another path" if full else "give another path"
+    remedy = "free some space, or give another path" if full else "give another path"
     return UserError(f"{path}: cannot be written: {error.strerror or error}; {remedy}")
 
 
@@ -394,7 +394,10 @@ def new_folder(path: Path) -> Iterator[None]:
 
 
 def private_folder(path: Path) -> bool:
-    """Make a folder that only this user can write to.  Returns False if the path is not a folder, or if others own it or can write to it."""
+    """Make a folder that only this user can write to.
+
+    Returns False if the path is not a folder, or if another user owns the folder or can write to it.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.lstat()
@@ -479,7 +482,7 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 
 def growing_file(path: Path, force: bool) -> FileIO:
-    """Open an unbuffered file.  If the process is killed, the file keeps all bytes written so far, and can be incomplete.  Raises UserError."""
+    """Open an unbuffered file to write to.  If the process is killed, the file keeps all bytes written so far.  Raises UserError."""
     try:
         return FileIO(path, "w" if force else "x")
     except OSError as error:
@@ -487,7 +490,7 @@ def growing_file(path: Path, force: bool) -> FileIO:
 
 
 def need_free(path: Path | None, data: str, force: bool) -> None:
-    """Raise UserError if the output file exists (unless ``force``), if its folder is missing, or if it is the data file."""
+    """Raise UserError if the output file exists (unless ``force``) or is the data file, or if no file can be written there."""
     if path is None:
         return
     folder = path.absolute().parent

@@ -42,7 +42,7 @@ The function must be defined at module level, and must not have side effects.
 """
 
 REPEATS = 2
-"""After a worker process has died, unfinished tasks are run again, but at most this many times if no further task finishes."""
+"""If a worker process dies, the unfinished tasks are run again, but at most this many times in a row without progress."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of a worker: one thread for linear algebra, because more threads than cores would mostly wait for each other."""
 MOST_PROCESSES = 1024
@@ -70,7 +70,7 @@ def _plain(value: Any) -> Any:
 
 
 def checked_jobs(given: int | str | None) -> int | None:
-    """Convert the number of processes, which may be given as text, to int.  Raises UserError for an invalid number."""
+    """Return the number of processes as an int, or None if it is None.  given: may be text.  Raises UserError if it is invalid."""
     text = str(given)
     if given is None:
         return None
@@ -187,7 +187,7 @@ class Workers:
             else:
                 break
         if not all(key in self.found for key in missing):
-            self._end_processes()  # new processes are started for the next tasks
+            self._end_processes()  # abandoned tasks may still be running; the next call starts new processes
 
     def _run_there(self, missing: Mapping[str, Task], until: float, least: int) -> None:
         self._submit = self._submit or self._on_processes()
@@ -243,7 +243,7 @@ class _Context(SpawnContext):
 
 
 def _context(function: Function, shared: Any) -> SpawnContext:
-    """Return the context that starts processes.  A process imports the user's script only if the script defines the function or data."""
+    """Return the context that starts processes.  A process imports the user's script only if the function or the data need it."""
     with contextlib.suppress(Exception):  # an object that cannot be pickled is reported later, when the object is sent
         if function.__module__ != "__main__" and b"__main__" not in pickle.dumps(shared):
             return _Context()
@@ -272,7 +272,7 @@ _here = threading.local()
 
 
 class Threads:
-    """Threads of this process, one for each core, for work outside the interpreter: compilers and machine code.
+    """Threads of this process, one for each core, for calls that run outside the interpreter, in compilers or machine code.
 
     An exception in the block, such as an interrupt, ends the threads soon: calls that have not begun are dropped, programs
     that ``run_program`` has started are killed, and ``go_on`` raises.
@@ -309,7 +309,7 @@ class Threads:
 
 
 def go_on() -> None:
-    """Raise CancelledError if ``Threads`` is ending.  Long calls should call this function from time to time."""
+    """Raise CancelledError if the ``Threads`` that made this call are ending.  A long call should check this from time to time."""
     threads = getattr(_here, "threads", None)
     if threads is not None and threads.ended.is_set():
         raise concurrent.futures.CancelledError

@@ -48,7 +48,10 @@ def read_sealed(path: Path) -> bytes | None:
 
 
 def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
-    """Return the content of a file.  If the file is missing, call ``make`` and write its result.  path: None if files cannot be kept."""
+    """Return the content of a file.  If there is no valid file, call ``make``, and write its result to the file.
+
+    path: None if files cannot be kept.
+    """
     content = read_sealed(path) if path else None
     if content is None:
         content = make()

@@ -42,7 +42,7 @@ class Watch:
             self.note(*told)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        """Show the progress of long work.  total: the total amount of work: 1, a number of bytes, or None if it is not known."""
+        """Show the progress of a long task.  total: the total amount of work (1, or a number of bytes); None if it is not known."""
         return told_late(total)
 
 
@@ -127,7 +127,7 @@ def rivals_told(report: Mapping[str, Any]) -> str:
     if report["gets_labels"]:
         return ""
     if report["simple_learned"] is None:
-        return "the simple predictors continue to learn from labels, unlike this model; if the rows are read from a file, these predictors learn only from the first half of the rows"
+        return "the simple predictors continue to learn from labels, unlike this model; if the rows are given as a file, the simple predictors learn only from its first half"
     learned = f"the first {report['simple_learned']:,} {unit_of(report)}s"
     return f"the simple predictors learned only the labels of {learned}, because this model gets no labels"
 
@@ -206,8 +206,8 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
             told.append(f"left out, {text}: {_named([_example(each) for each in some])}")
     told += _some(
         [
-            f"{each['cells']:,} of {each['of']:,} cells of {each['column']} {_are_no(each['cells'], each['kind'])}, such as "
-            f"{each['such_as']!r} (line {each['line']:,}); treated as missing"
+            f"{each['cells']:,} of {each['of']:,} cells of {each['column']} {_are_no(each['cells'], each['kind'])} (first: "
+            f"{each['such_as']!r}, line {each['line']:,}); treated as missing"
             for each in data["not_numeric"]
         ]
     )
@@ -414,7 +414,7 @@ def devices_told(report: Mapping[str, Any]) -> list[str]:
         lines.append(told("error, divided by the best simple predictor's", report["ratio"], "{:.2f}".format))
     if report["judged"]:
         lines.append(
-            f"{rate(report['beat_simple'])} of {_several(report['judged'], 'device')} beat the best simple predictor"
+            f"on {rate(report['beat_simple'])} of {_several(report['judged'], 'device')}, the model beats the best simple predictor"
         )
     return lines
 
@@ -499,7 +499,7 @@ def misses(row: Mapping[str, Any]) -> str:
 
 
 KINDS = {
-    "another time": "values of another time",
+    "another time": "values from another time",
     "slow": "follows with a lag",
     "leak": "step of several sensors",
     "wear": "drift of several sensors",
@@ -518,7 +518,7 @@ def faults_told(found: Mapping[str, Any]) -> str:
 
 
 def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
-    """List the faults that a monitor misses, by kind or by manner (``tuning.faults.MANNERS``), beginning with those that are missed most often."""
+    """List the faults that a monitor misses, by kind or by manner (``tuning.faults.MANNERS``), those missed most often first."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
     )
@@ -579,7 +579,7 @@ CHOICE = {
 def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
     """Say why the planned model is not the model with the smallest error, and why a monitor's estimate differs from the table.
 
-    Returns "" if neither is the case.
+    Returns "" if the planned model has the smallest error, and the estimate equals the table's.
     """
     found, winner = report["choice"], report["winner"]
     parts = []
@@ -627,7 +627,7 @@ def inertia(report: Mapping[str, Any]) -> str | None:
 def gapped(errors: Mapping[str, float]) -> str | None:
     """List the error for each way to fill in missing inputs.
 
-    Returns None if no input is missing, or if they cannot be filled in.
+    Returns None if no input is missing, or if missing inputs cannot be filled in.
 
     errors: value of [input] missing -> error.
     """
@@ -638,7 +638,7 @@ def gapped(errors: Mapping[str, float]) -> str | None:
 
 
 def question(report: Mapping[str, Any]) -> str:
-    """Ask whether the device gets labels (true values), which learning on the device needs, or say why the answer is known."""
+    """Ask whether the device gets labels (true values), or say why there is nothing to ask."""
     if report["labels"] is not None:
         return {"always": "the label follows each answer", "never": "the device gets no labels"}[report["labels"]]
     if report["undecided"]:
@@ -655,7 +655,7 @@ def against_simple(found: Mapping[str, Any]) -> str:
     """Compare the model with the best simple predictor, and say what to do if the model is no better."""
     errors = f"{number(found['model'])} against {number(found['error'])}"
     if found["ratio"] is None:
-        told = f"{found['winner'] or 'neither'} is better: {errors} of {found['simple']}"
+        told = f"{found['winner'] or 'neither'} is better: {errors} for {found['simple']}"
     else:
         told = f"{of_simple(found)} of the error of {found['simple']}, the best simple predictor: {errors}"
     if found["winner"] == "model":

@@ -353,7 +353,7 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
         "200 rows; 2 inputs: flow, heat left out, always the same: site",
         "left out, dates or times: time (such as '2024-01-01 00:00')",
         "left out, words: valve (closed, half, open)",
-        "2 of 200 cells of flow are not numbers, such as 'n/a' (line 9); treated as missing",
+        "2 of 200 cells of flow are not numbers (first: 'n/a', line 9); treated as missing",
         "4 cells of heat are -9999, far from all others (",
         "6 rows with a missing input: left out",
         "for each word of valve; phases of day and week for time: "

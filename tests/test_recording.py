@@ -339,7 +339,7 @@ def test_two_recorders_at_one_port_and_a_full_disk(line, tmp_path):
     second = subprocess.run(
         [sys.executable, "-m", "pykernel", "table", port, "-o", tmp_path / "second.csv"], capture_output=True, text=True
     )
-    assert second.returncode == 2 and "does another program" in second.stderr and second.stderr.count("\n") == 1
+    assert second.returncode == 2 and "no other program" in second.stderr and second.stderr.count("\n") == 1
     first.end()
 
     def few():

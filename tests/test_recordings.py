@@ -111,7 +111,9 @@ def test_a_file_with_other_columns_is_named_with_what_differs(logs, header, what
     (logs / "n3.csv").write_text(f"{header}\n" + ",".join("1" * len(header.split(","))) + "\n")
     with pytest.raises(UserError) as told:
         recordings_of("logs")
-    assert str(told.value).startswith(f"logs/n3.csv: has other columns than logs/n0.csv: {what}; give all recordings")
+    assert str(told.value).startswith(
+        f"logs/n3.csv: its columns differ from those of logs/n0.csv: {what}; give all recordings"
+    )
 
 
 def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
@@ -119,7 +121,7 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
     (logs.parent / "empty" / ".hidden.csv").write_text("a,b,y\n1,2,3\n")
     for data, says in (
         ("empty", "empty: is a folder without recordings; give a folder with files that end with .csv, .tsv, .parquet"),
-        ("logs/x*.csv", "logs/x*.csv: no file has such a name"),
+        ("logs/x*.csv", "logs/x*.csv: no file matches this pattern"),
         (["logs/n0.csv", "-"], "-: standard input is one table"),
         (["logs/n0.csv", "logs/absent.csv"], "logs/absent.csv: there is no such file"),
     ):
@@ -132,8 +134,8 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
             "plan logs --label y --delay 226",
             "delay is 226; it must be from 0 to 225 rows, half of the shortest recording",
         ),
-        ("simulate spec.toml logs -o out.csv", "--output is for one device, but several were given"),
-        ("state replay spec.toml logs --end end.bin", "--end is for one device, but several were given"),
+        ("simulate spec.toml logs -o out.csv", "--output is for one device, but the data come from several"),
+        ("state replay spec.toml logs --end end.bin", "--end is for one device, but the data come from several"),
         ("state replay spec.toml logs/n0.csv --jobs 2", "--jobs is for many devices"),
         (
             "fit logs --label y --set training.cv=kept --output m.toml",
@@ -231,7 +233,11 @@ def test_each_device_begins_from_the_start_and_its_state_is_saved(logs, run):
 
 def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
     code, out, _err = run("simulate", "spec.toml", "logs", "--report", "r.html")
-    assert code == 0 and "6 devices, 2,700 rows in all" in out and "of 6 devices beat the best simple predictor" in out
+    assert (
+        code == 0
+        and "6 devices, 2,700 rows in all" in out
+        and "of 6 devices, the model beats the best simple predictor" in out
+    )
     assert all(name in out for name in NAMES) and "report" in out and "n5" in Path("r.html").read_text()
     for name in ("n1", "n4"):  # what was found in the cells is told of the first
         text = (logs / f"{name}.csv").read_text().splitlines()
@@ -239,7 +245,7 @@ def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
         (logs / f"{name}.csv").write_text("\n".join([*text, ""]))
     out = run("simulate", "spec.toml", "logs")[1]
     assert (
-        "n1: 1 of 450 cells of a is not a number, such as 'n/a' (line 10)" in out
+        "n1: 1 of 450 cells of a is not a number (first: 'n/a', line 10)" in out
         and "such notes on 1 other device" in out
     )
     monkeypatch.setattr("pykernel.telling.SHOWN_DEVICES", 2)

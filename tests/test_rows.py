@@ -147,7 +147,7 @@ def test_columns_are_chosen_by_position_or_by_name(sources, kind):
         rows = as_rows(sources[kind], columns)
         assert np.array_equal(rows.take([5, 2]), X[np.ix_([5, 2], positions)])
         assert np.array_equal(np.concatenate([b for _, b in rows.blocks(100)]), X[:, positions])
-    with pytest.raises(UserError, match="has 5 columns, and none at 5"):
+    with pytest.raises(UserError, match="has 5 columns, so there is no column 5"):
         as_rows(sources[kind], [5])
     with pytest.raises(UserError, match="has no column 'x9'; it has 'x0'" if named else "its columns have no names"):
         as_rows(sources[kind], ["x9"])
@@ -259,7 +259,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     twice = pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
     assert "names the column 'a' 2 times" in refused(twice)
     assert "a pyarrow DoubleScalar cannot be read row by row" in refused(pa.scalar(1.0))
-    assert "from rows that are already read" in refused(as_rows(X), [1])
+    assert "from rows that are already open" in refused(as_rows(X), [1])
 
 
 def test_a_file_that_shrinks_is_told(tmp_path):

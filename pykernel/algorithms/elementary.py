@@ -23,7 +23,7 @@ FLOOR_EXPONENT = 60
 EXP_LOWEST = Constant(-41.58883083359671856503)  # -FLOOR_EXPONENT ln 2
 LOG2_E = Constant(1.44269504088896340736)
 LN_2 = Constant(0.69314718055994530942)
-# ln 2 in two parts; the first has so few bits that k LN2_HIGH is exact for |k| <= FLOOR_EXPONENT
+# ln 2 in two parts; the first part has so few bits that the product k LN2_HIGH is exact for |k| <= FLOOR_EXPONENT
 LN2_HIGH = Constant(float32=0.693145751953125, float64=0.69314718036912381649)
 LN2_LOW = Constant(float32=1.428606765330187045e-06, float64=1.9082149292705877e-10)
 # coefficients of (e^r - 1 - r) / r^2, highest power first; printed by benchmarks/host/exp_tables.py
@@ -114,7 +114,7 @@ def exp2_negative(t: Real) -> Real:
     """2^t for t <= 0, within 2 ulp.  Results below 2^-60 are zero; NaN gives zero.
 
     Rounding may make t slightly positive; any t < 1/2 is allowed.  This function is cheaper than exp_negative, because
-    splitting t into an integer and a fraction needs no rounding.
+    t is split into an integer and a fraction without rounding errors.
     """
     if not (t >= EXP2_LOWEST):
         return real(0)
@@ -251,8 +251,8 @@ def sine_of_quarter(turns: Real) -> Real:
 
 @kernel
 def beyond_whole(turns: Real) -> Real:
-    """The fractional part of |turns|, without rounding, for |turns| < WHOLE."""
-    # whole turns are subtracted in two steps, because a float64 number of turns may exceed int32
+    """The fractional part of |turns|, computed exactly, for |turns| < WHOLE."""
+    # whole turns are subtracted in two steps, because in float64 their number may exceed int32
     rest = turns - real(truncate(turns * ONE_OF_MANY)) * MANY
     return absolute(rest - real(truncate(rest)))
 
@@ -320,7 +320,7 @@ def log2_one_plus(x: Real) -> Real:
     scale = pow2(1 - exponent)
     u = u * scale
     half = real(0.5)
-    # 1 + f lies between 1 / sqrt(2) and sqrt(2)
+    # choose the exponent so that 1 + f lies between 1 / sqrt(2) and sqrt(2)
     if u > TWICE_SQRT_2:
         half = real(0.25)
         exponent = exponent + 1
@@ -335,7 +335,7 @@ def log2_one_plus(x: Real) -> Real:
 
 @kernel
 def log2_of(x: Real) -> Real:
-    """log2(x) for x > 0, within 4 ulp where x >= 2 or x <= 1/2.  Zero, infinity and NaN give NaN or infinity."""
+    """log2(x) for x > 0, within 4 ulp where x >= 2 or x <= 1/2.  If x or 1 / x is infinite or NaN, the result is NaN."""
     if x >= real(1):
         return log2_one_plus(x - real(1))
     return -log2_one_plus(real(1) / x - real(1))
@@ -378,8 +378,8 @@ def winner(y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def softmax(y: Real[OUTPUTS]) -> None:
-    """Replace y_c by e^y_c / sum_k e^y_k, the probability of class c, and a single y by 1 / (1 + e^-y), the
-    probability of the second class.
+    """Replace each y_c by the probability of class c, e^y_c / sum_k e^y_k.  A single y is replaced by the probability of the
+    second class, 1 / (1 + e^-y).
 
     y must be finite.  O(classes).
     """

@@ -6,17 +6,17 @@ for bit.  The features phi are the kernel values k(v_i, x) and the constant 1.  
 ``pykernel.algorithms.linear`` by normalised least mean squares, or by recursive least squares whose forgetting leads
 back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
 
-    w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
+    w <- w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
 
 The model keeps D = P_0 - P, which is zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  D is a sum of
 outer products, so D is positive semidefinite, and P never exceeds P_0.  P also stays at or above (1 - lambda) P_0, far
 above rounding errors.  The model therefore needs no square root of P.
 
-For classes, the model can also be trained on class probabilities, p = softmax(f).  The loss -log p_y has the gradient
-(p_c - 1_y) phi, and its second derivatives are at most about 1/4 (D. Boehning, Multinomial logistic regression
+If labels are classes, training can instead minimise the loss -log p_y of the class probabilities p = softmax(f).  The loss
+has the gradient (p_c - 1_y) phi, and its second derivatives are at most about 1/4 (D. Boehning, Multinomial logistic regression
 algorithm, 1992).  For a second derivative of 1/4, Newton's step equals the least-squares step for the error e_c = 4
-(1_y - p_c).  Two classes share one function, the log odds of the second class; probabilities are computed from half
-of this function.  A class without training data is never predicted before its first label.
+(1_y - p_c).  Two classes share one function f, the log odds of the second class; the softmax is applied to
+-f / 2 and f / 2.  A class without training data is never predicted before its first label.
 
 If labels are numbers, f_0 is first subtracted from the labels, so that every stage works with the residual of the
 trained function.  Therefore, the model has its own ``respond`` instead of the frame's.
@@ -81,13 +81,13 @@ class ExpansionConfig(Config):
     adds: bool  # whether there are classes without training data
     trained_classes: Index  # number of trained classes
     products: bool  # whether distances are computed from inner products
-    calibrated: bool  # whether probabilities are computed from the functions
+    calibrated: bool  # whether a calibration converts the functions to probabilities
     vectors: Real[FEATURES - 1, DIM]  # v
     # for hidden units and Fourier features: the number that is added to each vector's inner product with the input
     shifts: Real[FEATURES - 1]
     multipliers: Real[FEATURES - 1, OUTPUTS]  # m, the multipliers of the trained functions
     bias: Real[OUTPUTS]  # the constants of the trained functions
-    folded: Real[FEATURES - 1, DIM + 1]  # a row for each vector v: -rate |v|^2, 2 rate v
+    folded: Real[FEATURES - 1, DIM + 1]  # one row for each vector v: the number -rate |v|^2, then the vector 2 rate v
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     prior_variance: Real  # variance of each weight before the first sample
     settled_limit: Real  # limit to which |D_ij| is clipped: a little above prior_variance
@@ -105,7 +105,7 @@ class ExpansionWork(Struct):
 
 
 class Settled(Struct):
-    """The reduction of the weights' covariance by the labels: D = P_0 - P."""
+    """How far learning has reduced the weights' covariance: D = P_0 - P."""
 
     # the lower triangle of D, row by row; D is the prior covariance minus the current covariance
     settled: between(Real[PACKED], "-settled_limit", "settled_limit")
@@ -127,9 +127,9 @@ def compare(m: ExpansionModel, x: Real[DIM]) -> None:
 
 @kernel
 def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
-    """phi_i = k(v_i, x), up to a common factor, which is returned.  O(N D).
+    """Compute phi_i = k(v_i, x) / c, and return the common factor c.  O(N D).
 
-    The exponents are those of ``frozen.evaluate_by_products``: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.
+    As in ``frozen.evaluate_by_products``, the exponents are -rate |v - x|^2 = row' (1, x) - rate |x|^2.
     """
     square = m.rate * squared_norm(x)
     # if the square is above the limit, all kernel values are zero; the condition is also true if the square overflowed
@@ -150,7 +150,7 @@ def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
 
 @kernel
 def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
-    """Compute the features at x, and the values of the trained functions in m.trained.  O(N D + N) for each output."""
+    """Write the features at x to m.phi, and the trained functions' values to m.trained.  O(N D + N) for each output."""
     rest = real(1)
     if m.products:
         rest = compare_by_products(m, x)
@@ -196,7 +196,7 @@ def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Write the prediction f(x), which includes f_0, to y: the rule's own prediction after the stages."""
+    """y = f(x), including f_0, after applying the stages to the rule's own prediction."""
     see(m, x)
     weigh(m, m.x, y)
     combine(m, m.x, y)
@@ -217,7 +217,7 @@ def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def take_off(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
-    """Subtract f_0 from the labels.  Returns False: inputs are scaled by given numbers, so there is no warm-up."""
+    """Subtract f_0 from the labels.  Returns False: inputs are scaled by constants, so there is no warm-up."""
     if m.continues:
         see(m, x)
         make_values(m, m.x)

@@ -1,13 +1,13 @@
 """An additional linear expert: the joint prediction is never much worse than that of recursive least squares.
 
 The expert uses inputs in fixed units, because least squares needs constant units, but the standardiser's scale changes
-over time.  If inputs are scaled by given numbers, the expert uses the same numbers.  The latest known label may be an
+over time.  If inputs are scaled by constants, the expert uses the same constants.  The latest known label may be an
 additional input.  This input is clipped, and its unit is the standard deviation of the first labels.  If labels come
 late, this input is the latest label that was known when the model predicted.  The covariance P = U D U' is stored as
 its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977, V.3), so that P is always
 positive semidefinite: U is a unit upper triangular matrix, and D is diagonal, without negative elements.  If there
 are many inputs, only diagonal blocks of P are stored: each block is updated as if the uncertainty of all other blocks
-were noise.  An update then takes O(D) for D inputs.
+were noise.  The time for an update then grows linearly with the number of inputs.
 
 The joint prediction is the weighted mean of the model's prediction, with weight a^-8, and the expert's prediction,
 with weight b^-8, where a and b are the recent mean squared errors of model and expert.  If the model's errors are
@@ -64,19 +64,19 @@ EXPERT_SETTLED = 40
 EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
 EXPERT_VARIANCE = Constant(1000.0)
-"""The start value and the upper limit of D.  Without the limit, forgetting would enlarge the D of a constant input
-until its rounding errors moved the weights of other inputs.
+"""Initial value and upper limit of D's elements.  Without the limit, forgetting would enlarge the element of a constant
+input until its rounding errors moved the weights of other inputs.
 """
 LAST_PART = Constant(0.01)
 """Factor by which the latest label is multiplied when it is used as an input.  The factor is small so that the expert
 learns little from this input: labels may stay nearly constant for a long time."""
 PIVOT_MOST = Constant(1e6)
-"""Largest D that is accepted in a loaded state: earlier versions allowed more than EXPERT_VARIANCE."""
+"""Largest element of D that is accepted in a loaded state: earlier versions allowed more than EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
 EXPERT_BLOCK = 8
-"""Number of inputs in a block; the constant 1 is one of them."""
+"""Number of inputs in a block, where the constant 1 counts as an input."""
 BLOCK_PAIRS = EXPERT_BLOCK * (EXPERT_BLOCK - 1) // 2
 EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in units of the label's limit."""
@@ -128,7 +128,7 @@ class Expert(Struct):
     expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     model_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the model's class errors
     expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the expert's class errors
-    # fraction of the labels in each class (for two classes, only in the second); 0: not known yet
+    # fraction of the labels that belong to each class (for two classes, only to the second); 0: not known yet
     class_share: between(Real[OUTPUTS], 0, 1, after="compared")
     # for classes: s and e, which calibrate the joint probabilities (see ``poll``); 0: the initial value is used
     told_sharpness: between(Real, 0, SHARP_MOST)
@@ -152,9 +152,9 @@ class ExpertConfig(Config):
     expert_forgetting: Real  # lambda: each label multiplies the weight of every earlier label by this factor
     expert_growth: Real  # 1 / lambda
     recalls: bool  # whether the latest known label is an input
-    weights_classes: bool  # whether the predicted class has the largest product of probability and weight
+    weights_classes: bool  # whether the class with the largest product of probability and class weight is predicted
     balances: bool  # whether class weights are computed from the frequencies of the classes
-    # given class weights; for two classes, the weight of the second class relative to that of the first class
+    # the spec's class weights; for two classes, the weight of the second class relative to that of the first class
     class_weights: Real[OUTPUTS]
     in_blocks: bool  # whether only covariances within blocks of inputs are kept
     expert_limit: Real  # largest weight
@@ -198,8 +198,12 @@ def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
 
 @kernel
 def look_back(m: Advised, asked: Bool) -> None:
-    """Write the label that the expert uses as an input to m.recalled: the latest label, or the label that was known at
-    the time of the prediction.  While the labels' standard deviation is unknown, write 0."""
+    """Write to m.recalled the label that the expert uses as an input.  While the labels' standard deviation is unknown,
+    write 0.
+
+    asked: whether the expert predicts now, from the latest label; otherwise it learns, from the label that was the latest
+    when the sample was predicted.
+    """
     place = len(m.last_labels) - 1 if asked else 0
     for o in range(len(m.recalled)):
         m.recalled[o] = real(0)
@@ -279,8 +283,7 @@ def consult(m: Advised, x: Real[DIM], asked: Bool) -> None:
 
 @kernel
 def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
-    """The squared error, where errors are in units of 2^-40 of the label's limit; for outlying labels, the square is
-    clipped."""
+    """The square of an error in units of 2^-40 of the label's limit.  For outlying labels, the square is clipped."""
     size = bounded(error * m.label_unit, LOUD_PARTS)
     square = size * size
     if m.limits and m.compared[0] > EXPERT_SETTLED and power > real(0):
@@ -292,10 +295,10 @@ def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
 
 @kernel
 def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Update the mean squared errors of model and expert with a label.  k: the predictions of the model's rule.  A late
-    label is compared with the predictions that were stored for it.
+    """Update the mean squared errors of model and expert with a label.  A late label is compared with the predictions that
+    were stored for it.  O(D) for each output.
 
-    x: the input that is passed to the rule.  O(D) for each output.
+    x: the input that is passed to the rule.  k: the predictions of the model's rule.
     """
     if m.compared[0] > 0:
         if m.compared[0] < m.compared_most:
@@ -321,7 +324,7 @@ def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> 
 
 @kernel
 def fix_units(m: Advised) -> None:
-    """Fix the expert's units: copy the current statistics of the standardiser, or the given scaling.  O(D)."""
+    """Fix the expert's units: copy the current statistics of the standardiser, or the constants that scale the inputs.  O(D)."""
     for j in range(len(m.mean)):
         if m.standardises:
             m.expert_offset[j] = m.mean[j]
@@ -470,7 +473,7 @@ def valid_expert(m: Advised) -> Bool:
     O(D^2)."""
     if not m.votes:
         for o in range(len(m.center)):
-            # fix_units() copies center to expert_center
+            # labels that are not centered have a center of 0, which fix_units() copies to expert_center
             if not m.centers and m.center[o] != real(0):
                 return False
     elif not calibrated(m):

@@ -91,8 +91,8 @@ from pykernel.dialect import (
 )
 
 LEAST_LIMIT = Constant(2.0**-20)
-"""The distance from the prediction to which labels are clipped is at least this fraction of the prediction.  A distance
-below the rounding error of the prediction would never grow again."""
+"""Labels are clipped to a largest distance from the prediction.  This distance is at least LEAST_LIMIT times the prediction: a
+distance below the prediction's rounding error would never grow again."""
 
 
 WILD = Constant(1024.0)
@@ -146,10 +146,10 @@ def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def interval(m: Framed, x: Real[DIM], bounds: Real[OUTPUTS * 2]) -> Index:
-    """Write to bounds the interval that should contain the label of x: first the lower ends of all outputs, then the upper ends.
+    """Write to ``bounds`` the interval that should contain the label of x: first the lower ends of all outputs, then the upper ends.
 
     Until the errors of 20 labels are known, the interval covers every possible label.  O(answer).
-    Returns DONE, or REFUSED_INPUT with bounds unchanged.
+    Returns DONE, or REFUSED_INPUT with ``bounds`` unchanged.
     """
     refused = refusal(m, x)
     if refused < 0:
@@ -170,9 +170,9 @@ def most_likely(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(answer).
+    """Write to ``label`` the number of the most likely class of x, counted from 0.  O(answer).
 
-    Returns DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with ``label`` unchanged.
     """
     best = most_likely(m, x)
     if best < 0:
@@ -285,7 +285,7 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
-    """The sum over the outputs of the model's squared errors, where errors are in units of 2^-40 of the label's limit.
+    """The model's squared errors, summed over the outputs; errors are in units of 2^-40 of the label's limit.
     x: the input that is passed to the rule.  y: working memory."""
     answer(m, x, y)
     combine(m, x, y)
@@ -298,7 +298,7 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
-    """The relative decrease in the squared error if outlying inputs were treated the other way: clipped instead of
+    """By how much the squared error would decrease if outlying inputs were treated the other way: clipped instead of
     replaced by held values, or replaced instead of clipped.  The result is (a - b) / (a + b), where a is the actual
     squared error, and b is the squared error with the other treatment.  O(answer)."""
     any_outlies = choose_otherwise(m, x)
@@ -320,7 +320,7 @@ def answer_before(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def take(m: Framed, x: Real[DIM]) -> Index:
-    """Learn the sample x with label y; both have been checked."""
+    """Learn the sample x, whose labels are in m.y; both have been checked."""
     if m.frozen[0] != 0:
         return stand_by(m, x)
     if m.expects:
@@ -344,7 +344,7 @@ def take(m: Framed, x: Real[DIM]) -> Index:
         if m.holds:
             gain = try_otherwise(m, x)
             status = follow(m, m.x)
-            # a refused sample changes nothing
+            # a refused sample must not change the evidence
             if status >= 0:
                 gather_evidence(m, x, gain)
         else:
@@ -414,7 +414,7 @@ def taught(m: Framed, own: Bool) -> Real:
 
 @kernel
 def take_class(m: Framed, x: Real[DIM], label: Index) -> Index:
-    """Learn the sample x of class number label; both have been checked."""
+    """Learn the sample x of class ``label``; both have been checked."""
     for o in range(len(m.y)):
         m.y[o] = taught(m, label == (1 if m.single else o))
     return take(m, x)
@@ -422,10 +422,10 @@ def take_class(m: Framed, x: Real[DIM], label: Index) -> Index:
 
 @kernel
 def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
-    """Learn one sample: the input x belongs to class number label, counted from 0.
+    """Learn one sample: the input x belongs to the class whose number, counted from 0, is ``label``.
 
-    Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.
-    Two classes share one function, which should be at least 1 for the second class.
+    There is one function for each class; it should be at least 1 for inputs of this class, and at most -1 for other inputs.
+    With two classes, there is only one function, which should be at least 1 for the second class and at most -1 for the first.
     O(learn).
     Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and the
     model is then unchanged.
@@ -506,7 +506,8 @@ def begun(m: Framed) -> Bool:
 def expect(m: Framed, x: Real[DIM]) -> Index:
     """Announce that the label of x will come later, and store the current prediction for x until then.  O(answer).
 
-    Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
+    Only one prediction waits for its label at a time.  Until this label comes, further calls store no prediction, except
+    for an interval.
     Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
     If the result is not DONE, nothing has changed.
     """

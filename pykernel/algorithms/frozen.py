@@ -64,8 +64,10 @@ class FunctionsConfig(Config):
     decision: Decision
     products: bool  # whether distances are computed from inner products
     single: bool  # whether there is one function
-    breaks_ties: bool  # for pairs: whether a tie goes to the class with the clearest votes instead of the first class
-    calibrated: bool  # whether probabilities are computed from the functions
+    breaks_ties: (
+        bool  # for pairs of classes: whether a tie goes to the class with the clearest votes, not to the first class
+    )
+    calibrated: bool  # whether a calibration converts the functions to probabilities
     clamps: bool  # whether predictions are clipped to the range from low to high
 
 
@@ -77,7 +79,8 @@ class FrozenConfig(Config):
     shifts: Real[N_MAX]
     # weights of each vector; for pairs of classes, a vector has weights only for the pairs that include its class
     weights: Real[N_MAX, WEIGHTS]
-    # a row for each vector v: -rate |v|^2, 2 rate v, and the weights of v; one more row if the number of vectors is odd
+    # one row for each vector v: the number -rate |v|^2, the vector 2 rate v, and v's weights; a row of zeros follows if the number of
+    # vectors is odd
     rows: Real[ROWS, ROW]
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     bias: Real[FUNCTIONS]
@@ -119,13 +122,13 @@ def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
 
 @kernel
 def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
-    """Compute sum_i weights_i 2^(row_i (1, x) - k), where shift = ROUNDING - k for an integer k.  O(N (D + W)).
+    """Compute sum_i weights_i 2^(row_i' (1, x) - k), where shift = ROUNDING - k for an integer k.  O(N (D + W)).
 
     Adding shift to an exponent rounds it to an integer and subtracts k, both at once.
     """
     if m.single:
         total = real(0)
-        # rows are processed in pairs, because their sums do not depend on each other
+        # two rows are processed at a time: their sums are independent, so the processor can overlap them
         for i in range(0, len(m.rows), 2):
             t = m.rows[i, 0]
             u = m.rows[i + 1, 0]
@@ -148,7 +151,7 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
 
 @kernel
 def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
-    """Compute the functions for Gaussian kernels, using -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
+    """Compute the functions for Gaussian kernels, using -rate |v - x|^2 = row' (1, x) - rate |x|^2.  O(N (D + W))."""
     square = m.rate * squared_norm(x)
     zero(m.f, len(m.f))
     # if the square is above the limit, all kernel values are zero; the condition is false if the square overflowed
@@ -169,7 +172,7 @@ def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
     if m.products:
         evaluate_by_products(m, x)
     elif m.single:
-        # total is a local variable: with stores to memory, compilers would load x again for each vector
+        # total is a local variable: if sums were stored in m.f, compilers would load x again for each vector
         total = m.bias[0]
         for i in range(len(m.vectors)):
             total += m.weights[i, 0] * feature_value(m, m.shifts[i], m.vectors[i], x)

@@ -1,5 +1,5 @@
-"""The hooks through which the frame calls a rule: ``answer`` computes f(x), ``learn`` learns one sample after checks
-and stages, and ``keeps`` tells whether learning could have led to a state.  The other hooks are optional.  The bodies
+"""The hooks through which the frame calls a rule: ``answer`` computes f(x), ``learn`` learns one sample that has
+passed the checks and the stages, and ``keeps`` tells whether learning could have led to a state.  The other hooks are optional.  The bodies
 below are the defaults."""
 
 from enum import IntEnum
@@ -58,7 +58,7 @@ def stand_by(m: Framed, x: Real[DIM]) -> Index:
 
 @placeholder
 def miss_row(m: Framed, refused: Index) -> Index:
-    """The status of a refused sample without a label.  The model does not change."""
+    """The status of a refused sample, for models without labels.  The model does not change."""
     return refused
 
 

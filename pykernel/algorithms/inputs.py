@@ -1,4 +1,4 @@
-"""Checking inputs, and scaling them by given numbers."""
+"""Checking inputs, and scaling them by constants."""
 
 from pykernel.dialect import DIM, Bool, Config, Real, absolute, kernel, unroll
 
@@ -6,7 +6,7 @@ from pykernel.dialect import DIM, Bool, Config, Real, absolute, kernel, unroll
 class InputConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.kernel_settings``."""
 
-    rescales: bool  # whether inputs are scaled by given numbers
+    rescales: bool  # whether inputs are scaled by constants
     input_center: Real[DIM]  # numbers that are subtracted from the inputs
     input_scale: Real[DIM]  # factors by which the inputs are multiplied after input_center is subtracted
     input_max_abs: Real  # largest |x_j| that is accepted

@@ -2,8 +2,8 @@
 Distribution Shift, 2021), for any rule.
 
 The half width is z rms(e) exp(s).  The error e is the label minus the complete prediction that the model made before it
-learned the label.  z is the quantile of the normal distribution for which s = 0 gives the coverage if the errors are
-normally distributed.
+learned the label.  z is the quantile of the normal distribution with which, for s = 0 and normally distributed errors, the
+interval contains the wanted fraction of the labels, the coverage.
 
 After a label outside the interval, s grows by pace times the coverage; after a label inside the interval, s shrinks by
 pace times (1 - coverage).  So s stays constant on average only if the fraction of labels inside the interval equals the
@@ -56,7 +56,9 @@ class Interval(Struct):
     errors_known: between(Index, 0, "gain_horizon")  # number of errors in these statistics, at most their horizon
     # for late labels: the complete predictions that wait for their labels
     asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
-    asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)  # marks of the samples of these predictions
+    asked_mark: between(
+        Real[ASKED], -ANSWER_MOST, ANSWER_MOST
+    )  # marks of the samples for which these predictions were made
     asked_wait: between(Index[ASKED], 0, LONGEST)  # calls since each of these predictions; 0: the place is free
     unasked: between(Index, 0, LONGEST)  # calls since the latest of these predictions
 
@@ -104,7 +106,7 @@ def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
         low = y[o] - half
         high = y[o] + half
         if m.errors_known[0] < INTERVAL_KNOWN:
-            # the prediction itself may be outside the range of labels
+            # the interval contains the prediction, even if the prediction is outside the range of labels
             low = -m.label_limit if y[o] > -m.label_limit else y[o]
             high = m.label_limit if y[o] < m.label_limit else y[o]
         if m.clamps:

@@ -1,4 +1,4 @@
-"""The kernel of a model, and the scaling of its inputs."""
+"""The kernels that a model can use, with their formulas, parameters and bounds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KernelConfig(Config):
     function: KernelFunction
     normalises: bool  # whether k(a, b) is divided by sqrt(k(a, a) k(b, b))
     unit: bool  # whether k(x, x) is 1 for every x
-    gamma: Real  # factor of |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid)
+    gamma: Real  # the gamma of the formulas above: the factor of |a - b|^2, |a - b|_1, |a - b| or a'b
     # for Gaussian, Laplacian and Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
     rate: Real
     exponent: Real  # alpha of the rational quadratic kernel
@@ -204,8 +204,8 @@ class KernelRule:
     says: the formula of k(a, b).  value: the dialect kernel that computes k(a, b).  hidden: whether the function is a
     hidden unit of a network or a random feature; the value of such a function also depends on an offset that belongs to
     the vector a.  keys: the keys of [kernel] that the function uses; "normalise" means that its values can be divided
-    by sqrt(k(a, a) k(b, b)).  step, most: functions of the largest distances and products, which
-    return the largest intermediate result and the largest |k(a, b)|.  unit: whether k(x, x) is 1 for every x.
+    by sqrt(k(a, a) k(b, b)).  step: a function that returns the largest intermediate result for a Reach.  most: a function that
+    returns the largest |k(a, b)| for a Reach.  unit: whether k(x, x) is 1 for every x.
     definite: whether the function is positive definite.
     fades: whether the function uses the parameter ``rate`` instead of ``gamma``.  length: for a function of gamma
     |a - b|, the gamma for which the length scale is 1.
@@ -317,7 +317,7 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def compared(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
-    """k(a, b) for a kernel without an offset; the argument offset is ignored.  O(D)."""
+    """k(a, b) for a kernel without an offset; the argument ``offset`` is ignored.  O(D)."""
     return kernel_value(q, a, b)
 
 

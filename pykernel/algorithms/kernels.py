@@ -23,7 +23,7 @@ def squared_distance(a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def gaussian(gamma: Real, distance: Real) -> Real:
-    """k = exp(-gamma distance), distance = |a - b|^2 and gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15."""
+    """k = exp(-gamma distance), where distance = |a - b|^2 and gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15."""
     return exp_negative(-(gamma * distance))
 
 
@@ -105,14 +105,14 @@ def matern52(gamma: Real, square: Real) -> Real:
 def inverse_power(gamma: Real, alpha: Real, square: Real) -> Real:
     """k = (1 + gamma |a - b|^2)^-alpha, where square = |a - b|^2 and gamma = 1 / (2 alpha length^2).
 
-    The result is at most 1, and zero below 2^-60.  Rasmussen and Williams 2006, eq. 4.19.
+    The result is at most 1.  If it would be below 2^-60, it is zero.  Rasmussen and Williams 2006, eq. 4.19.
     """
     return exp2_negative(-(alpha * log2_one_plus(gamma * square)))
 
 
 @kernel
 def identity(offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
-    """a'b + offset: a unit of a network without an activation.  O(D)."""
+    """a'b + offset: a network unit without an activation function.  O(D)."""
     total = offset
     for j in unroll(len(a)):
         total += a[j] * b[j]
@@ -139,10 +139,10 @@ COSINE_LEAST = Constant(2.0**-60)
 
 @kernel
 def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
-    """k(a, b) / sqrt(k(a, a) k(b, b)) from -1 to 1, where value = k(a, b), own = k(a, a), other = k(b, b).
+    """k(a, b) / sqrt(k(a, a) k(b, b)), clipped to the range from -1 to 1, where value = k(a, b), own = k(a, a), other = k(b, b).
 
-    The result is 1 for a = b.  The result is zero if k(a, a) or k(b, b) is at most NORM_LEAST, if the result would be
-    below 2^-60, and for NaN.
+    The result is 1 for a = b.  It is zero if k(a, a) or k(b, b) is at most NORM_LEAST, if its magnitude would be at most
+    2^-60, and for NaN.
     """
     if not (own > NORM_LEAST and other > NORM_LEAST):
         return real(0)

@@ -1,15 +1,16 @@
 """Linear models f(x) = sum_k w_k phi_k(x): the cheapest baseline, and the right choice if the function is linear.
 
-The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random Features
-for Large-Scale Kernel Machines, 2007), and the constant 1 at the end.  Weights are learned by normalised least mean squares, or
-by recursive least squares.  If the features are inputs or their products, recursive least squares first subtracts the
-inputs of the first sample from all inputs.  Without this step, a pressure that varies by 1 hPa around 1013 hPa would be
-nearly the same feature as the constant 1, and float32 has too few digits to distinguish the two features.  Subtracting
-constants does not change which functions f the model can represent.  Recursive least squares minimises, sample by
-sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the
-features is stored as a triangular factor L, where P = L L', and updated in Carlson's form (G. J. Bierman, Factorization
-Methods for Discrete Sequential Estimation, 1977, V.4), because a full matrix P in float32 would soon lose its positive
-definiteness.  Several outputs share P.
+There are three choices of features phi: the inputs; the inputs and their products; or random Fourier features (A. Rahimi,
+B. Recht, Random Features for Large-Scale Kernel Machines, 2007).  The last feature is always the constant 1.
+
+Weights are learned by normalised least mean squares, or by recursive least squares.  If the features are inputs or their
+products, recursive least squares first subtracts the inputs of the first sample from all inputs.  Without this step, a
+pressure that varies by 1 hPa around 1013 hPa would be nearly the same feature as the constant 1, and float32 has too few
+digits to distinguish the two features.  Subtracting constants does not change which functions f the model can represent.
+Recursive least squares minimises, sample by sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.
+The inverse correlation matrix P of the features is stored as a triangular factor L, where P = L L', and updated in
+Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977, V.4), because a full matrix P
+in float32 would soon lose its positive definiteness.  Several outputs share P.
 """
 
 from enum import IntEnum
@@ -47,7 +48,7 @@ class LinearStatus(IntEnum):
 class Gain(IntEnum):
     """The vector by which an error is multiplied to change the weights."""
 
-    NLMS = 0  # eta phi / |phi|^2 (J. Nagumo, A. Noda 1967); |phi|^2 is at least 1, because of the constant
+    NLMS = 0  # eta phi / |phi|^2 (J. Nagumo, A. Noda 1967); |phi|^2 is at least 1, because phi contains the constant 1
     RLS = 1  # P phi / (lambda + phi'P phi)
 
 
@@ -68,7 +69,7 @@ class Linear(Struct):
     root: between(Real[FEATURES * (FEATURES + 1) // 2], "-root_limit", "root_limit")
     # inputs of the first learned sample, which are subtracted from the inputs before features are computed
     origin: between(Real[DIM], "-origin_limit", "origin_limit")
-    # 1: a sample was learned; 0: no sample was learned, P is prior_variance I, and root and origin are zero
+    # 1: a sample has been learned; 0: none, so P is prior_variance times the unit matrix, and ``root`` and ``origin`` are zero
     started: between(Index, 0, 1)
 
 
@@ -79,8 +80,8 @@ class LinearWork(Struct):
     f: Real[FEATURES]  # L'phi
     g: Real[FEATURES]  # P phi
     p: Real[FEATURES]  # the diagonal of P
-    narrowing: Real[FEATURES]  # in the update of L: the factor of each column
-    share: Real[FEATURES]  # in the update of L: the factor of the vector that is subtracted from each column
+    narrowing: Real[FEATURES]  # in the update of L: the factor by which each column is multiplied
+    share: Real[FEATURES]  # in the update of L: for each column, the factor of the vector that is subtracted from it
 
 
 class LinearConfig(Config):
@@ -95,7 +96,7 @@ class LinearConfig(Config):
     forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
     start: Real  # square root of prior_variance
     trace_limit: Real  # forgetting pauses while P's trace is above this
-    root_limit: Real  # upper limit of |L_ij|, where L is the square root of P
+    root_limit: Real  # upper limit of |L_ij|, where P = L L'
     amplitude: Real  # sqrt(2 / number of random features)
     frequencies: Real[FEATURES - 1, DIM]  # frequencies of each random feature, in turns per unit of each input
     phases: Real[FEATURES - 1]  # phase of each random feature, in turns: its angle when all inputs are zero
@@ -120,7 +121,7 @@ def wave(m: LinearModel, i: Index, x: Real[DIM]) -> Real:
 @kernel
 def input_of(m: LinearModel, x: Real[DIM], j: Index) -> Real:
     """The value of input j from which features are computed.  [centres] The inputs of the first sample are subtracted,
-    so that the inputs of this sample itself become 0."""
+    so for the first sample itself, the result is 0."""
     if not m.centres:
         return x[j]
     if m.started[0] == 0:
@@ -211,7 +212,7 @@ def narrow(m: LinearModel, noise: Real, growth: Real) -> None:
 
 @kernel
 def revised(m: LinearModel, o: Index, k: Index) -> Real:
-    """A weight after the update by m.error."""
+    """The new value of a weight; m.error already includes the scalar factor of the gain."""
     if m.gain == Gain.NLMS:
         return m.weights[o, k] + m.error[o] * m.phi[k]
     return m.weights[o, k] + m.error[o] * m.g[k]
@@ -219,8 +220,8 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 @kernel
 def shift(m: LinearModel, gain: Real) -> Index:
-    """Change all weights by gain times the errors, or change no weight if any weight would leave its range.  Returns
-    DONE or REFUSED_WEIGHT.  O(F) for each output.
+    """Add gain e phi (NLMS) or gain e g (RLS) to the weights of each output, or change no weight if any weight would leave its
+    range.  Returns DONE or REFUSED_WEIGHT.  O(F) for each output.
 
     With a single output, the new weights are first written over the features, and copied to the weights only if all of
     the new weights are in range.
@@ -342,10 +343,10 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
 
 @kernel
 def valid_root(m: LinearModel) -> Bool:
-    """After the first sample: whether L is within its limit.  Before the first sample: whether L and the origin are
-    zero.  O(F^2)."""
+    """Whether L is within its limit or, before the first sample, whether L and the origin are zero.  O(F^2)."""
     if m.started[0] != 0:
-        # rows of L become longer only while the trace of P is at most trace_limit
+        # the squared lengths of L's rows add up to the trace of P, which grows only while it is at most trace_limit, and at most
+        # doubles in one update; the limit here is 3 trace_limit, which leaves room for rounding
         return rows_within(m.root, len(m.phi), real(0.75) * m.root_limit * m.root_limit)
     if m.centres and not all_zero(m.origin, len(m.origin)):
         return False

@@ -1,6 +1,6 @@
 """Missing inputs: an outer program completes each sample, and passes the complete sample to an inner program.
 
-An input that is NaN is missing.  A missing input is replaced by its running mean, its given center, or its latest
+An input that is NaN is missing.  A missing input is replaced by its running mean, its center in the spec, or its latest
 value.  Before an input has had its first value, its running mean is 0, and the mean or the center is used instead of
 the latest value.  The inner model sees only complete samples.  The statistics of an input ignore its missing values
 (``pykernel.algorithms.stages``).
@@ -45,13 +45,13 @@ class Completed(Struct):
 
 
 class Completing(Staged):
-    """A model in the frame, and the completed sample."""
+    """A model with stages, and the completed sample."""
 
     parts = (Completed,)
 
 
 class CompletingGiven(Model):
-    """A model whose inputs are scaled by given numbers, and the completed sample."""
+    """A model whose inputs are scaled by numbers in the spec, and the completed sample."""
 
     parts = Completed, InputConfig
 
@@ -80,7 +80,7 @@ def is_missing(value: Real) -> Bool:
 @kernel
 def stand_in(m: Staged, j: Index) -> Real:
     """The replacement for a missing input j.  If there is no latest value yet, the replacement is the input's mean,
-    which is then 0, or the input's given center."""
+    which is then 0, or the input's center in the spec."""
     if m.keeps_latest:
         if m.values_seen[j] > 0:
             return m.latest_input[j]

@@ -33,8 +33,8 @@ def few(n: Index) -> Index:
 
 @kernel
 def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> None:
-    """Replace z by L^-1 z.  The array l contains L, with reciprocals in place of the diagonal elements.  No result
-    exceeds the limit.  O(n^2 / 2).
+    """Replace z by L^-1 z.  The array l contains L, with reciprocals in place of the diagonal elements.  Each result
+    is clipped to +- limit.  O(n^2 / 2).
 
     Rows are processed in pairs, so that z is read half as often.
     """
@@ -61,7 +61,7 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 @kernel
 def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
     """Write L'^-1 z to out, which may be the same array as z.  The array l contains L, with reciprocals in place of the
-    diagonal elements.  No result exceeds the limit.  O(n^2 / 2).
+    diagonal elements.  Each result is clipped to +- limit.  O(n^2 / 2).
 
     Rows are processed in pairs, so that out is read and written half as often.
     """
@@ -90,7 +90,7 @@ def factorise(
     be the same array as g.  O(n^3 / 6).
 
     If a pivot is at most least + part g_ii, ``instead`` takes the place of the reciprocal; if ``instead`` is 0, the
-    column is zero.  No off-diagonal element exceeds the limit, for any g.
+    column is zero.  Off-diagonal elements are clipped to +- limit, whatever g is.
     """
     row = 0
     for i in range(n):
@@ -162,7 +162,7 @@ def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, more
 
 @kernel
 def symmetric_row(p: Real[...], i: Index, out: Real[...], n: Index) -> None:
-    """Write row i of a symmetric P to out, for the first n columns.  O(n)."""
+    """Write the first n elements of row i of a symmetric P to out.  O(n)."""
     at = row_of(i)
     for j in range(n):
         if j < i:
@@ -232,8 +232,8 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 
 @kernel
 def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: Index, n: Index) -> None:
-    """Write L'z to out, which may be the same array as z.  In both arrays, elements before number ``first`` must be
-    zero.  O(n^2).
+    """Write L'z to out, which may be the same array as z.  In both arrays, elements with an index below ``first``
+    must be zero.  O(n^2).
 
     Rows are processed in pairs, so that out is read and written half as often.
     """
@@ -260,8 +260,8 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
 def lower_transposed_twice(
     l: Real[...], y: Real[...], z: Real[...], out: Real[...], other: Real[...], n: Index
 ) -> None:
-    """Write L'y to out, and L'z to ``other``.  The result L'y may overwrite y, and L'z may overwrite z.  O(n^2).  L is
-    read once."""
+    """Write L'y to out, which may be the same array as y.  Write L'z to ``other``, which may be the same array as z.
+    L is read only once.  O(n^2)."""
     rows = few(n)
     alone = 0
     if odd(n) > 0:
@@ -331,12 +331,14 @@ def narrow_factor(
 ) -> None:
     """Replace L by growth times a factor of L L' - p p' / (scatter + own + a'a), where p = L a.  O(n^2).
 
-    The observation has a covariance p with the rows of L, a variance a'a + own, and noise of variance ``scatter``.
+    p contains the covariances of the observation with the coordinates, to which the rows of L belong.  The observation has the
+    variance a'a + own, and noise of variance ``scatter``.
     own: the part of the variance that comes from an additional coordinate, which is not in L and has variance 1.
     keep, share: results with n elements each.  If growth is 1, the row of the additional coordinate in the new factor
     is -share sqrt(own), followed by sqrt(scatter / (scatter + own)).
 
-    Carlson's form: column j is multiplied by keep_j, at most 1, and share_j times the later columns' part of p is subtracted.
+    Carlson's form: column j is multiplied by keep_j, which is at most growth; then share_j times the later columns' part of p
+    is subtracted.
     N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
     """
     total = scatter + own
@@ -445,7 +447,8 @@ def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
 
 @kernel
 def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, width: Index) -> None:
-    """Add z z' to R'R by Givens rotations; afterwards z is zero.  Elements of z before number ``first`` must be zero.  O(n^2)."""
+    """Add z z' to R'R by Givens rotations; afterwards z is zero.  Elements of z with an index below ``first`` must be zero.
+    O(n^2)."""
     row = upper_row_of(first, width)
     for j in range(first, n):
         old = r[row]
@@ -465,8 +468,8 @@ def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, wid
 
 @kernel
 def whiten(r: Real[...], z: Real[...], first: Index, n: Index, most: Real) -> None:
-    """Replace z by R'^-1 z, with each element clipped to +- most.  Elements of z before number ``first`` must be
-    zero.  O(n^2 / 2)."""
+    """Replace z by R'^-1 z, with each element clipped to +- most.  Elements of z with an index below
+    ``first`` must be zero.  O(n^2 / 2)."""
     row = upper_row_of(first, n)
     for i in range(first, n):
         value = bounded(z[i] / r[row], most)
@@ -481,7 +484,7 @@ def blend(r: Real[...], z: Real[...], norms: Real[...], keep: Real, floor: Real,
     """Replace R'R by keep^2 R'R + z z' by Givens rotations; z is overwritten.  O(n^2).
 
     Each diagonal element stays at least ``floor`` times the length of its column, so that R has an inverse.
-    norms: working memory for the squared lengths of the columns above the diagonal.
+    norms: working memory for the squared length of each column's part above the diagonal.
     """
     for j in range(n):
         norms[j] = real(0)

@@ -6,10 +6,10 @@ was made.  Firmware whose labels come late therefore calls ``expect`` when it pr
 predictions of the model's parts, and the label of the same sample is later compared with these predictions.  Only one
 prediction waits at a time; meanwhile, the labels of other samples are not compared with any prediction.
 
-An expected label is recognised by its sample's mark, and by the number of calls since the prediction, which must be at
-least half of the last delay.  Without the second condition, if inputs such as the hour of the day repeat, the label of
-another sample could be mistaken for the expected label.  The first expected label is used only to measure the delay.
-If a label does not come, its prediction is dropped.  Some time after the firmware has stopped calling ``expect``, each label is
+An expected label is recognised by its sample's mark (a weighted sum of the inputs), and by the number of calls since the
+prediction, which must be at least half of the last delay.  Without the second condition, the label of another sample with the same
+inputs (such as the same hour of the day) could be mistaken for the expected label.  The first expected label is used only to measure
+the delay.  If a label does not come, its prediction is dropped.  Some time after the firmware has stopped calling ``expect``, each label is
 again compared with the prediction at the time of learning.
 """
 
@@ -36,7 +36,7 @@ class Pending(Struct):
     longest_wait: between(Index, 0, LONGEST)
     waited: between(Index, 0, LONGEST)  # calls since the stored prediction; 0: no prediction waits
     last_wait: between(Index, 0, LONGEST)  # number of calls for which the last prediction waited
-    mark: between(Real, -ANSWER_MOST, ANSWER_MOST)  # the mark of the sample of the stored prediction
+    mark: between(Real, -ANSWER_MOST, ANSWER_MOST)  # the mark of the sample whose prediction is stored
     given_value: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # the rule's own predictions
     given_lead: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the stages added to the rule's own predictions
     given_expert: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # the linear expert's predictions
@@ -86,7 +86,7 @@ def judged_by(m: Awaiting, mark: Real) -> Index:
 
 @kernel
 def settle_pending(m: Awaiting) -> None:
-    """If the learned label belongs to the waiting prediction, release the prediction and store its delay; otherwise
+    """If the learned label belongs to the waiting prediction, release the prediction and store how long it waited; otherwise
     count one more call."""
     if m.verdict[0] == GIVEN or m.verdict[0] == FIRST:
         m.last_wait[0] = m.waited[0]

@@ -1,9 +1,9 @@
-"""The linear expert for labels that are classes: probabilities are averaged.
+"""The linear expert for classes: the probabilities from the model and from the expert are averaged.
 
 The functions f of the model and of the expert are converted to probabilities by the softmax of s f.  The sharpness s is
-learned by gradient descent on -log p_y.  The error measure of model and expert is the running mean of the Brier score,
-to which 1 is added if the predicted class is wrong.  The Brier score alone would favour a cautious expert for too long,
-and wrong classes alone are too rare for a comparison.
+learned by gradient descent on -log p_y, where p_y is the probability of the label's class y.  The error of the model or of the
+expert is the running mean of its Brier score, plus 1 for each wrong class.  The Brier score alone would favour a cautious expert
+for too long, and wrong classes alone are too rare for a comparison.
 
 The returned probabilities are calibrated with the labels seen so far.  Each of k classes has the probability
 
@@ -91,7 +91,7 @@ def harden(p: Real[OUTPUTS]) -> None:
     for o in range(len(p)):
         own = clipped(p[o], PROBABILITY_LEAST, real(1))
         if len(p) == 1:
-            # the probability of the more likely class is the numerator
+            # the larger probability is the numerator, because log2_one_plus() needs an argument of at least 0
             other = clipped(real(1) - p[o], PROBABILITY_LEAST, real(1))
             if own > other:
                 p[o] = real(0.5) * LN_2 * log2_one_plus((own - other) / other)
@@ -237,8 +237,8 @@ def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) 
 
 @kernel
 def judge_classes(m: Advised, y: Real[OUTPUTS], k: Real[OUTPUTS], expert: Real[OUTPUTS]) -> None:
-    """Update the errors and the sharpness of model and expert, and the calibration of the joint probabilities, with a
-    label.  k, expert: the functions of model and expert.  O(classes)."""
+    """With a label, update the errors and the sharpness of model and expert, and the calibration of the joint
+    probabilities.  k, expert: the functions of model and expert.  O(classes)."""
     own = sharpness_of_model(m)
     copy(k, m.whole, len(y))
     soften(m.whole, own)

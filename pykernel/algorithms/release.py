@@ -8,7 +8,7 @@ w_k (row k), for k from r to i, row i becomes
     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
 
 which are Givens rotations of row i against g_(i-1) / x_(i-1) with three products instead of four.  This form is as
-stable as four products: an error of g_i is proportional to x_i, and g_i is multiplied by a d that contains 1 / x_i.
+stable as the one with four products: an error of g_i is proportional to x_i, and g_i is multiplied by a d that contains 1 / x_i.
 
 The arrays ``gathered``, ``keep``, ``drop`` and ``weight`` hold g, c, d and w.  Later rows move up.  Rows are processed
 in pairs, so that g is read and written half as often.
@@ -134,7 +134,7 @@ def release_coordinate(
     n: Index,
     least: Real,
 ) -> None:
-    """Remove the coordinate of release_vector() from a factor L of a covariance L L'.  O(n^2 - r^2).
+    """Remove the same coordinate as release_vector() from a factor L of a covariance L L'.  O(n^2 - r^2).
 
     Rows are rotated as in release_vector().  Then neighbouring columns are rotated, so that L is a triangle again.  across, along:
     cosines and sines of the column rotations.  gathered: working memory.  Each of these arrays has n elements.
@@ -207,7 +207,7 @@ def release_coordinate_of(
     r: Index,
     n: Index,
 ) -> None:
-    """Remove the coordinate of release_vector() from a packed covariance S; later rows move up.  O(n^2 - r^2).
+    """Remove the same coordinate as release_vector() from a packed covariance S; later rows move up.  O(n^2 - r^2).
 
     gathered: working memory for n elements.
 

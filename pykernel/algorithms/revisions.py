@@ -22,7 +22,7 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # learning can be frozen, and the state says whether it is frozen
     # matrix rows are processed in pairs
-    # the novelty threshold follows a given rate of rows in alarm, and is not distorted by a surprise during the warm-up
+    # the novelty threshold keeps the rate of rows in alarm at a given value, and a surprise during the warm-up does not distort it
     # a triangle is kept instead of P
     # for the novelty threshold, a whole alarm counts as one event
     # rotations need three products

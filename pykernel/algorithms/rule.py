@@ -50,8 +50,8 @@ class Rule:
     model: the class with all fields of the rule and of ``frame.py``.  memory: the structs that the rule keeps between
     calls.  work: the structs that every call recomputes.  statuses: the rule's own statuses.  hooks: mapping from
     placeholders of ``hooks.py`` to the rule's kernels.  costs: the costs of ``answer`` and ``learn``, for the documentation of the C
-    code.  questions, actions: calls that only this rule adds to the C.  calibrated: a function of a configuration that returns whether
-    the rule itself computes class probabilities (``chances``).  labels: the kinds of label that the rule learns.
+    code.  questions, actions: calls that only this rule adds to the C code.  calibrated: a function that takes a configuration and
+    returns whether the rule itself computes class probabilities (``chances``).  labels: the kinds of label that the rule learns.
     restarts: whether there is a function that makes the model forget everything.  The other attributes are those of
     ``Program``.
     """
@@ -98,8 +98,8 @@ def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learne
 
 
 def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
-    """The frame's questions, also for a model without a rule.  calibrated: a function that returns whether a
-    configuration has class probabilities; None if no configuration has them."""
+    """Return the entries of the frame's questions, which models without a rule have, too.  calibrated: a function that
+    returns whether a configuration has class probabilities; None if no configuration has them."""
     found = [Entry("predict", predict, "question")]
     if kind == "class":
         found.append(Entry("classify", classify, "question"))
@@ -109,7 +109,7 @@ def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) 
 
 
 def programs(rule: Rule) -> Programs:
-    """The program of a rule for each kind of label that the rule learns."""
+    """Return the programs of a rule, one for each kind of label that the rule learns."""
     return Programs({kind: partial(_program, rule, kind) for kind in rule.labels})
 
 

@@ -12,8 +12,8 @@ CANCELLED = Constant(float32=2.0**5, float64=2.0**28)
 
 @kernel
 def strained(part: Real) -> Real:
-    """A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
-    another number.
+    """A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+    gives another number.
 
     One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
     sum cancels a leading bit: at least one floating-point library rounds such sums wrongly.
@@ -29,7 +29,7 @@ def strained(part: Real) -> Real:
 
 @kernel
 def made_up(center: Real, size: Real, halvings: Index, seed: Index) -> Real:
-    """A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536."""
+    """A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536."""
     shrunk = size
     for i in range(16):
         if i < halvings:
@@ -39,7 +39,7 @@ def made_up(center: Real, size: Real, halvings: Index, seed: Index) -> Real:
 
 @kernel
 def made_up_count(center: Index, size: Index, halvings: Index, seed: Index) -> Index:
-    """Like made_up(), in integers.  center: at most 2^29 from zero; size: from 0 to 2^30."""
+    """Like made_up(), for integers.  center: less than 2^29 in magnitude; size: from 0 to 2^30."""
     middle = center if center > -536870912 and center < 536870912 else 0
     shrunk = size if size >= 0 and size <= 1073741824 else 0
     for i in range(16):

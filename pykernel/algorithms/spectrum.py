@@ -12,9 +12,9 @@ with h = df / d(a, b, w), g = P h, and s = R + sum over blocks of h'g,
 
     (a, b, w) <- (mu a, mu b, w) + g e / s,    P <- lambda (P - g g' / s) + (1 - lambda) P0.
 
-P - g g' / s is between 0 and P, so P stays between (1 - lambda) P0 and P0.  In directions that inputs do not
-excite, P returns to its prior and neither grows nor vanishes.  A block whose P is outside this range is reset.
-Rounding cannot take P out of the range, but damaged memory can.
+Here e is the error, R the noise, and P0 the prior of P.  P - g g' / s is between 0 and P, so P stays between
+(1 - lambda) P0 and P0.  Rounding cannot take P out of this range, but damaged memory can; a block whose P is outside
+is reset.  In directions that inputs do not excite, P returns to its prior, so it neither grows nor vanishes.
 
 NLMS: steps along the gradient, normalised by its squared length, without any matrix.
 
@@ -49,17 +49,17 @@ from pykernel.dialect import (
 )
 
 WEIGHT_MOST = Constant(1024.0)
-"""Largest |a| and |b|, in units of the output: their prior standard deviation is 1."""
+"""Largest |a| and |b|, in units of u; their prior standard deviation is 1."""
 ERROR_MOST = Constant(1024.0)
-"""Errors are clipped to this many units."""
+"""Errors are clipped to this many times u."""
 POWER_MOST = Constant(5.0 * PARTS**2)
-"""Upper limit of the mean square of labels: labels minus their mean are at most twice the label's limit, and the rest
-is room for rounding."""
+"""Upper limit of the mean square of labels.  A label minus its mean is at most twice the label's limit, so its square is
+at most 4 PARTS^2; the rest is room for rounding."""
 POWER_LEAST = Constant(2.0**-120)
 """A mean square of at most this is treated as zero: there is nothing to learn."""
 UNIT_MOST = Constant(4.0 * PARTS)
 FREQUENCY_MOST = Constant(32.0)
-"""Largest |w_ij|: in the spectrum of a Gaussian kernel, almost no frequency is above 5."""
+"""Largest |w_ij|; in the spectrum of a Gaussian kernel, almost no frequency is above 5."""
 SETTLED = 40
 """After this many labels, the square of a label is clipped to USUAL times the mean square, so that no single outlier
 changes the unit."""
@@ -67,7 +67,7 @@ USUAL = Constant(25.0)
 SUITED = Constant(4.0)
 """Largest |a| and |b| after a change to a smaller unit."""
 UNCERTAIN = Constant(0.3)
-"""Gradient steps are divided by 1 + UNCERTAIN times the noise, but by no more than 1 + SLOWEST."""
+"""Gradient steps are divided by 1 + min(UNCERTAIN * noise, SLOWEST)."""
 SLOWEST = Constant(30.0)
 
 
@@ -83,14 +83,14 @@ class Update(IntEnum):
 
 
 FIRST = "counted started"
-"""The fields that are above 0 once a label has been learned; each rule has one of these fields."""
+"""Each rule has one of these fields, which is above 0 once a label has been learned."""
 
 
 class Waves(Struct):
     """The model is f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma)."""
 
     frequencies: between(Real[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST, after=FIRST)  # w
-    a: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST, after=FIRST)  # a, in units of the output
+    a: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST, after=FIRST)  # a, in units of u
     b: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST, after=FIRST)  # b
 
 
@@ -100,7 +100,7 @@ class Spectrum(Struct):
     # P of each block of sinusoids, row by row up to the diagonal; a sinusoid has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in units of 2^-40 of the label's limit
-    # running mean of the squares of labels in units of 2^-40 of the label's limit
+    # running mean of the squared labels; labels are in units of 2^-40 of their limit
     power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")
     counted: between(Index, 0, "power_horizon")  # number of labels in the running mean, at most its horizon
 
@@ -126,7 +126,7 @@ class SpectrumConfig(Config):
     shrink: Real
     noise: Real  # R, if the noise is not estimated
     covariance_limit: Real  # largest |P_ij|
-    eta: Real  # learning rate of the gradient
+    eta: Real  # gradient: learning rate of the weights
     frequency_share: Real  # gradient: learning rate of the frequencies, divided by that of the weights
     turns: Real  # 1 / (2 pi sigma)
     inverse_width: Real  # 1 / sigma
@@ -240,8 +240,8 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    # labels that the stages clip are not clipped again here: the limit of the stages doubles with each consecutive
-    # outlier, so the mean square soon grows
+    # labels that the stages have clipped are not clipped again here: the limit of the stages doubles with each
+    # consecutive outlier, so that the mean square can soon follow labels that stay large
     if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] = clipped(m.power[o] + rate * (square - m.power[o]), real(0), POWER_MOST)
@@ -260,8 +260,8 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
 
 @kernel
 def slope(m: WavesModel, o: Index, i: Index, block: Index, at: Index) -> Real:
-    """The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in m.h at the given
-    place of the block."""
+    """The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in the block's row of
+    m.h, beginning at place ``at``."""
     return m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1]
 
 
@@ -293,11 +293,11 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
 
 @kernel
 def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
-    """Update P to lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
+    """Update P to lambda (P - inverse g g') + (1 - lambda) P0.  O(B^2 / 2).
 
-    If a diagonal element is below half of the (1 - lambda) P0 that each label adds, or above 1.5 times the same element
-    of P0, the block is reset.  If no diagonal element of P - g g' inverse is negative, no other element has changed by
-    more than the largest diagonal element of P.
+    If a diagonal element is below half of the (1 - lambda) P0 that each label adds, or above 1.5 times the corresponding
+    element of P0, the block is reset.  It is enough to test the diagonal: if no diagonal element of P - inverse g g' is
+    negative, no other element has changed by more than the largest diagonal element of P.
     """
     symmetric_downdate(m.covariance[block], m.g[block], m.forgetting, m.forgetting * inverse, real(0), len(m.prior))
     sound = True
@@ -403,7 +403,7 @@ def blank(m: SpectrumModel) -> Bool:
 def keeps(m: SpectrumModel) -> Bool:
     """Whether learning could have led to this state.  [update EKF] O(N D).  [not update EKF] O(N)."""
     for o in range(len(m.unit)):
-        # a unit is zero, or the square root of a mean square above POWER_LEAST
+        # a unit is the square root of a mean square above POWER_LEAST; or it is zero, and so are its weights
         unit = m.unit[o]
         if unit != real(0):
             if not (unit * unit > real(0.5) * POWER_LEAST):

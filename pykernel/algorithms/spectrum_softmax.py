@@ -10,10 +10,9 @@ b_ic cos(w_i'z) - a_ic sin(w_i'z) for the weights a, b of sinusoid i,
     w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
 
 The step of u changes f(x) by -eta r.  To first order, the step of w changes f(x) by at most eta_w |r|, and each angle
-by at most eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so that steps with eta below 4 reduce
--log p_y.
+by at most eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so steps with eta below 4 reduce -log p_y.
 
-Two classes share one function f: the first class has -f, and the second f.
+Two classes need only one function f: it is -f for the first class, and f for the second.
 """
 
 from enum import IntEnum
@@ -77,7 +76,7 @@ class SoftmaxModel(WavesModel):
 
 @kernel
 def level(m: SoftmaxModel, o: Index, x: Real[DIM]) -> Real:
-    """The linear part of a function.  O(D)."""
+    """The linear part of the function of output o.  O(D)."""
     return m.plane[o, len(x)] + m.linear_share * plus_product(real(0), m.plane[o], x, len(x))
 
 
@@ -129,7 +128,7 @@ def steepness(m: SoftmaxModel) -> Real:
 
 @kernel
 def descend(m: SoftmaxModel, x: Real[DIM]) -> None:
-    """Learn m.surplus by normalised steps down the gradient.  O(N D), and O(N + D) for each output."""
+    """Learn from m.surplus by normalised steps down the gradient.  O(N D), and O(N + D) for each output."""
     square = real(0)
     for j in range(len(x)):
         z = m.inverse_width * x[j]
@@ -137,7 +136,7 @@ def descend(m: SoftmaxModel, x: Real[DIM]) -> None:
     along = m.frequency_eta / (steepness(m) * (square + FLAT))
     if len(m.y) == 1:
         along = along + along
-    # |h|^2: the squares of a cosine and its sine add up to 1
+    # the denominator is |h|^2; each sinusoid adds 1 to it, because cos^2 + sin^2 = 1
     rate = m.eta / (real(1) + real(len(x)) * square + real(len(m.frequencies)))
     for i in range(len(m.frequencies)):
         bend = real(0)
@@ -176,7 +175,7 @@ def blank(m: SoftmaxModel) -> Bool:
 
 @kernel
 def keeps(m: SoftmaxModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample, all numbers must be zero.  O(1)."""
+    """Whether learning could have led to this calibration, which must be zero before the first sample.  O(1)."""
     if not m.votes:
         if not calibrated(m):
             return False

@@ -44,7 +44,7 @@ PART_OF_LIMIT = Constant(1 / PARTS)
 LOUD_PARTS = Constant(2.0**20 * PARTS)
 """LOUD, in units of the label's limit / PARTS."""
 LARGEST_POWER = Constant(2.0**41 * PARTS**2)
-"""Twice the largest square, as room for rounding."""
+"""Twice the largest square, to leave room for rounding."""
 VARIANCE_LEAST = Constant(float32=2.0**-126, float64=2.0**-1022)
 """Smaller variances are replaced by this, the smallest normal number."""
 SCALE_MOST = Constant(float32=2.0**64, float64=2.0**512)
@@ -63,14 +63,14 @@ class Stages(Struct):
     observed: between(Index, 0, "input_horizon")  # number of samples in these statistics, at most the horizon
     held_input: between(
         Real[DIM], "-clip", "clip", after="observed"
-    )  # for each input, the latest value that was not outlying, standardised
+    )  # for each input, the latest standardised value that was not outlying
     # from -1 to 1: how much recent errors were reduced by replacing an outlying input by its held value instead of clipping it
     evidence: between(Real[DIM], -1, 1, after="observed")
     # number of values in the statistics of each input, at most the horizon; used if missing inputs are replaced
     values_seen: between(Index[DIM], 0, "input_horizon")
     latest_input: between(
         Real[DIM], "-input_max_abs", "input_max_abs"
-    )  # for each input, the latest value that was neither missing nor outlying, unscaled
+    )  # for each input, the latest unscaled value that was neither missing nor outlying
     center: between(
         Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="averaged"
     )  # running mean of the labels
@@ -119,15 +119,15 @@ class StageConfig(Config):
     gains: bool  # whether the rule's own prediction is multiplied by a gain
     estimates_noise: bool  # whether the noise of the labels is estimated
     limits: bool  # whether labels are clipped to a distance from the prediction
-    judges: bool  # whether predictions are compared with labels: true if gains, estimates_noise or limits is true
-    # whether labels pass through stages: true if centers, leads, gains, estimates_noise or limits is true
+    judges: bool  # whether predictions are compared with labels: true if gains, limits, estimates_noise, covers or mixes is true
+    # whether labels pass through stages: true if centers, leads, gains, limits, estimates_noise or covers is true, or mixes without votes
     follows: bool
     clamps: bool  # whether predictions are clipped to the range from low to high
-    # whether predictions are compared with labels; if labels come late, predictions are stored until then
+    # whether predictions are stored for labels that come late, so that the two can be compared
     expects: bool
     mixes: bool  # whether the prediction is a weighted mean of the model's and a linear expert's predictions
     votes: bool  # for classes: whether the class probabilities of the model and of a linear expert are averaged
-    scales: bool  # whether the rule gets scaled inputs instead of the given inputs
+    scales: bool  # whether inputs are scaled before the rule gets them
     clip: Real  # inputs are clipped to this many standard deviations from their means
     input_warmup: Index  # number of samples that the standardiser sees before the model learns
     input_horizon: Index  # how many of the latest samples the inputs' mean and variance describe
@@ -211,8 +211,7 @@ def held(m: Staged, j: Index) -> Real:
 
 @kernel
 def see(m: Staged, x: Real[DIM]) -> None:
-    """Scale x by running statistics or by given numbers, and write the result, which is passed to the rule, to m.x.
-    O(D)."""
+    """Write the rule's input to m.x: x, scaled by running statistics, by the numbers in the spec, or not at all.  O(D)."""
     if m.standardises:
         for j in range(len(x)):
             m.x[j] = bounded((x[j] - m.mean[j]) * m.scale[j], m.clip)
@@ -260,7 +259,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
 
     Up to the horizon, the statistics are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After
     the warm-up, inputs are clipped to five standard deviations from the mean.  Consecutive outlying samples are taken
-    as a new scale, not as faults: the limit doubles with each of them.
+    as a change of scale, not as faults: the limit doubles with each of them.
     """
     if m.observed[0] < m.input_horizon:
         m.observed[0] += 1
@@ -506,7 +505,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
         for o in range(len(y)):
             if r[o] >= k[o] + m.most[o] or r[o] <= k[o] - m.most[o]:
                 outlying = True
-                # the prediction itself may be outside the range of labels
+                # the clipped label is near the prediction, which may be outside the range of labels
                 m.learned[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
         m.label_shock[0] = shaken(m.label_shock[0], outlying)
     if m.judges:

@@ -43,7 +43,7 @@ def checked_positive(value: Any, name: str) -> float:
 
 
 def checked_numbers(given: Any, what: str) -> np.ndarray:
-    """Return the given numbers in float64.  All must be finite."""
+    """Return the numbers as a float64 array.  All must be finite."""
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""A basis in a kernel's feature space, chosen from the data on the host, in float64.
+"""A basis in a kernel's feature space, chosen from the data.  It is computed on the host, in float64.
 
 Symbols: l rows, the set S of the n chosen rows, K_SS = L L', features z(x) = L^-1 k_S(x), which are the coordinates of
 phi(x)'s projection onto span{phi(s), s in S}.  Features are nested: each further vector appends a coordinate.  The
@@ -51,8 +51,8 @@ class Basis:
         L, lower triangular, K_SS = L L'.
     trace : (n + 1,) float64
         tr R / tr K, the part that the basis leaves out, after 0, ..., n vectors.  The first value is 1.  An exact trace
-        never rises.  The trace after n vectors is at least the sum of all but the n largest eigenvalues of K, divided
-        by tr K, because no basis of n vectors leaves out less.
+        never rises.  No basis of n vectors can leave out less than the sum of all but the n largest eigenvalues of K,
+        divided by tr K.
     exact : bool
         Whether ``trace`` was computed from all rows.  If not, ``trace`` is an estimate from some of the rows.
     evaluations : int
@@ -60,7 +60,7 @@ class Basis:
     method : str
     stopped : "n_max", "tau", "spanned" (each remaining row has delta < epsilon) or "exhausted" (no row remains)
     reason : str
-        The reason why "auto" chose this method, or "" if the method was given.
+        Why "auto" chose this method, or "" if the caller named the method.
     bound : float or None
         An upper bound on tr R / tr K over all rows, which holds with the requested ``confidence``.  None if no
         confidence was requested.
@@ -111,7 +111,7 @@ class Basis:
         return np.asarray(inverse / np.abs(inverse).sum(axis=1, keepdims=True))
 
     def residual(self, x: Any) -> np.ndarray:
-        """Return delta(x) = 1 - |z(x)|^2 / k(x, x) in [0, 1], (rows,), or 0 if k(x, x) = 0.  O(n D + n^2) per row."""
+        """Return delta(x) = 1 - |z(x)|^2 / k(x, x), (rows,), which lies in [0, 1] and is 0 if k(x, x) = 0.  O(n D + n^2) per row."""
         rows = self._rows(x)
 
         def delta(block: np.ndarray) -> np.ndarray:
@@ -141,7 +141,7 @@ class Basis:
     def save(self, path: Path) -> None:
         """Write an .npz file without pickles, completely or not at all.
 
-        A custom kernel is stored by its name and a hash.
+        The code of a custom kernel is not stored, only the kernel's name and a hash of its file.
         """
         about = {
             "format": "pykernel basis 2",
@@ -227,7 +227,7 @@ def project(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
-    """Return the sum of k(x, x) over the rows, and the sums of the residuals after 1, ..., n vectors, (n + 1,).
+    """Return one array (n + 1,): the sum of k(x, x) over the rows, followed by the sums of the residuals after 1, ..., n vectors.
 
     O(l n (D + n)).
     """
@@ -257,7 +257,7 @@ def left_out(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def share(part: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Return each number as a fraction of k_ii, or 0 if k_ii is 0."""
+    """Return ``part`` divided by the diagonal, or 0 where the diagonal is 0."""
     return np.divide(part, diagonal, out=np.zeros_like(part), where=diagonal > 0)
 
 
@@ -331,10 +331,10 @@ class Growing:
 
 
 def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
-    """Return the kernel that a file describes (``MercerKernel.described``).  For a custom kernel, return the given
-    kernel.
+    """Return the kernel that a file describes (``MercerKernel.described``).  A custom kernel must be given, and is
+    returned.
 
-    Raises UserError if the given kernel differs from the kernel in the file, or if a custom kernel is not given.
+    Raises UserError if ``given`` differs from the kernel in the file, or if it is None and the kernel is custom.
     """
     if given is not None:
         if given.described() != stored:
@@ -365,6 +365,6 @@ def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[s
             raise ValueError(f"it is a {about['format']}")
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
-    except Exception as error:  # NumPy, zipfile and json raise many errors for a damaged file
+    except Exception as error:  # NumPy, zipfile and json raise many kinds of errors for a damaged file
         raise UserError(f"{path} is damaged or was not written by {writer}: {error or type(error).__name__}") from error
     return about, arrays

@@ -1,13 +1,13 @@
 """A stopping rule whose result holds with confidence c.  The part that a growing basis leaves out is measured on rows that
 are drawn separately.
 
-Let t_n be tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, where row i
-has the probability k_ii / tr K.  Each delta_i = R_ii / k_ii lies in [0, 1], and the expectation of delta_i is t_n.  Let
+Let t_n be tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection; in each draw,
+row i has the probability k_ii / tr K.  Each delta_i = R_ii / k_ii lies in [0, 1], and the expectation of delta_i is t_n.  Let
 s_n be the mean of delta_i over the m rows.  U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) /
 (1 - p))) <= log(1 / (1 - c)).  By Hoeffding's inequality in its relative form (1963, Theorem 1), U_n is an upper bound
 on t_n with a probability of at least c.
 
-If the selection stops at the first U_n <= tau, then at most tau is left out with a probability of at least c (proof in
+If the selection stops at the first U_n <= tau, then, with a probability of at least c, at most tau is left out (proof in
 docs/bases.md).  The test may be repeated after each vector without any correction, because delta_i never rises and U_n
 rises with s_n.
 """
@@ -26,20 +26,20 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import ArrayRows, Rows, each_row
 
 SLACK, LEAST = 0.9, 0.5
-"""The number of drawn rows is chosen so that a mean delta of SLACK times tau proves that at most tau is left out.  If
-memory is scarce, fewer rows are drawn, but enough for a proof from a mean delta of LEAST times tau."""
+"""Enough rows are drawn for a mean delta of SLACK times tau to prove that at most tau is left out.  If memory is scarce,
+fewer rows are drawn, but enough for a mean delta of LEAST times tau to prove this."""
 
 
 def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
     """Return the number of rows needed to prove, from a mean delta of ``part`` times tau, that at most tau is left out.
 
-    For a confidence of 95 %, these are about 600 / tau rows.
+    For a confidence of 95 %, the number is about 600 / tau.
     """
     return math.ceil(-math.log1p(-confidence) / relative_entropy(part * tau, tau))
 
 
 def relative_entropy(q: float, p: float) -> float:
-    """Return kl(q, p) = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) of two probabilities, in nats.  0 log 0 is 0."""
+    """Return kl(q, p) = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) of two probabilities, in nats, with 0 log 0 = 0."""
     first = q * math.log(q / p) if q > 0 else 0.0
     if p >= 1:
         return first if q >= 1 else math.inf
@@ -47,7 +47,7 @@ def relative_entropy(q: float, p: float) -> float:
 
 
 def part_bound(mean: float, drawn: int, confidence: float) -> float:
-    """Return an upper bound on the part left out that holds with this confidence.
+    """Return a bound that, with this confidence, the part left out does not exceed.
 
     mean: the mean of delta over ``drawn`` rows.  The bound is computed by bisection to the last bit, and rounded up.
     """
@@ -73,7 +73,7 @@ class Watch:
     trace : list of float
         The part left out after 0, 1, ... vectors.
 
-    ``follow`` raises UserError if the rows that are needed to prove that at most tau is left out do not fit in 1 GB.
+    ``follow`` raises UserError if too few rows fit in 1 GB to prove that at most tau is left out.
     """
 
     def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, tau: float, confidence: float, seed: int) -> None:

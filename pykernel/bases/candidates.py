@@ -37,8 +37,8 @@ def first_of_largest(scores: np.ndarray) -> int:
 
 
 def drawn(generator: np.random.Generator, rows: np.ndarray, size: int | None) -> np.ndarray:
-    """Return ``size`` different rows in random order.  If size is None, or if there are no more rows than ``size``,
-    return all rows in the given order.
+    """Return ``size`` different rows in random order.  If ``size`` is None, or at least the number of rows, return all rows
+    in the given order.
     """
     return rows if size is None or size >= len(rows) else generator.choice(rows, size, replace=False)
 
@@ -80,10 +80,10 @@ class Live:
     def draw(
         self, generator: np.random.Generator, size: int | None, without: Collection[int] | np.ndarray = ()
     ) -> np.ndarray:
-        """Return ``size`` different live rows in random order.  If size is None, or if there are no more live rows than
-        ``size``, return all live rows in ascending order.
+        """Return ``size`` different live rows in random order.  If ``size`` is None, or at least the number of live rows,
+        return all live rows in ascending order.
 
-        without: live rows that must not be drawn.  O(size) time and memory, but O(l) if most rows are dead or requested.
+        without: live rows that must not be returned.  O(size) time and memory, but O(l) if most rows are dead or requested.
         """
         excluded = set(without.tolist()) if isinstance(without, np.ndarray) else set(without)
         left = len(self) - len(excluded)
@@ -104,7 +104,7 @@ class Drawn:
     """Drawn rows: their positions, x (k, D), z (k, n), k_ii, R_ii and delta."""
 
     def __init__(self, rows: np.ndarray, x: np.ndarray, z: np.ndarray, diagonal: np.ndarray) -> None:
-        # always use the same layout, because the order of a sum depends on it
+        # always use the same memory layout for z, because the layout decides the order in which numbers are summed
         self.rows, self.x, self.z, self.diagonal = rows, x, np.ascontiguousarray(z), diagonal
         self.left = left_out(diagonal, z)
         self.delta = share(self.left, diagonal)
@@ -295,9 +295,9 @@ class Residual:
         self.projected[self.n] = c
         self.n += 1
         self.left = np.clip(self.left - c * c, 0.0, None)
-        self.left[r] = 0.0
+        self.left[r] = 0.0  # set explicitly, because rounding may leave a remainder
         self.live &= self.left >= self.epsilon * self.diagonal
-        self.live[r] = False  # set explicitly, because rounding may leave delta above epsilon
+        self.live[r] = False  # even if epsilon is 0
         return z, square
 
 
@@ -307,8 +307,8 @@ def best_columns(
     """Yield the candidates U in greedy order: the next candidate is the one that most lowers the weighted trace of R on
     the points T.
 
-    between: K_TU, (t, u).  inner: K_UU, (u, u).  weights: weights of the points, (t,).  Yields the candidate's position
-    r, R_rr, and the new columns of C for U and for T, until all candidates are spanned.  ``between`` and ``inner`` are
+    between: K_TU, (t, u).  inner: K_UU, (u, u).  weights: weights of the points, (t,).  Yields, for each candidate, its
+    position r, R_rr, and the new columns of C for U and for T.  Ends when all candidates are spanned.  ``between`` and ``inner`` are
     overwritten with R_TU and R_UU.  O(u (t + u)) per candidate.
     """
     own = inner.diagonal().copy()

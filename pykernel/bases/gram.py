@@ -89,11 +89,11 @@ class MercerKernel:
 
     @property
     def width(self) -> float:
-        """sigma (gaussian) or gamma."""
+        """The kernel's sigma (gaussian) or gamma (other kernels)."""
         return math.sqrt(0.5 / self.gamma) if self.function == "gaussian" else self.gamma
 
     def with_width(self, width: float) -> Self:
-        """Return the kernel with another sigma (gaussian) or gamma."""
+        """Return the kernel with this sigma (gaussian) or gamma (other kernels)."""
         if width == self.width:  # the conversion to sigma and back would round
             return self
         return replace(self, gamma=0.5 / width / width if self.function == "gaussian" else width)

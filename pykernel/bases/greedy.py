@@ -44,7 +44,7 @@ class Efvs(Selector):
     O(n^2 (rho + v) + n rho v) time, and memory does not grow with l.  If false, C and delta of all rows are kept in 8 l n bytes,
     a vector takes l + rho v kernel values and O(n (l + rho v)) time, and the error is exact.  If None, the lazy form is
     used if it needs fewer kernel values, or if the arrays of the other form do not fit into ``memory``.
-    disjoint: whether points are drawn first, and no point becomes a candidate (if enough rows are live).  If
+    disjoint: whether the points are drawn first and no point becomes a candidate (unless too few rows are live).  If
     true, a candidate's own error is added once to the estimate for all other rows.  If the candidate were also a point,
     its error would be counted too often.
 
@@ -52,9 +52,9 @@ class Efvs(Selector):
     drawn between the choice of one vector and the next.  The estimate is unbiased, except for the errors of dead rows,
     which are below epsilon.  In this form, ``Basis.trace`` is an estimate, too.  The selection stops at the first
     estimate that is at most tau.  A small sample of points may contain no badly represented row, so for a small tau use
-    more points, or ``select_basis(..., confidence=)``.  The paper's estimate (mean over the points of the best
-    candidate's score) has two errors: it is too low because the candidate was chosen on the same points, and too high
-    because it leaves out the dead rows.
+    more points, or ``select_basis(..., confidence=)``.  The paper's estimate (the
+    best candidate's score, averaged over the points) has two errors: it is too low because the candidate was chosen on
+    the same points, and too high because it leaves out the dead rows.
 
     Raises UserError if ``lazy`` is False and C of all rows takes more than ``memory`` bytes.
     """
@@ -185,7 +185,7 @@ class Efvs(Selector):
     # -------------------------------------------------------------------------------------------- both forms
 
     def _gains(self, tried: Drawn, points: Drawn) -> np.ndarray:
-        """Return each candidate's increase in J on the points, times the number of points."""
+        """Return, for each candidate, the amount by which it raises J on the points, times the number of points."""
         gains, weights = np.empty(len(tried)), share(np.ones(len(points)), points.diagonal)
         size = max(1, BLOCK // len(points))
         for some in (slice(start, start + size) for start in range(0, len(tried), size)):
@@ -215,8 +215,8 @@ class Efvs(Selector):
 class Fvs(Efvs):
     """Feature vector selection by its definition: each vector is the best of all rows, judged on all rows.
 
-    For each vector, computing the increase in J for all rows takes O(l^2 n).  The l^2 values of K are computed once,
-    and K and C are kept.  ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
+    The increases in J for all rows take O(l^2 n) time per vector.  The l^2 values of K are computed once,
+    and K and C are kept.  ``Exhaustive`` chooses the same rows in O(l^2 + l n) time per vector; this class exists for comparison.
 
     A row is skipped if its delta < epsilon, because K_SS with this row would not be invertible.
     tau is compared with 1 - J.  Paper 000, eq. 1.

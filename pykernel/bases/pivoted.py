@@ -156,7 +156,7 @@ class RandomlyPivotedCholesky(_Sweep):
         summed = np.cumsum(weights)
         position, chance = self.generator.random((2, self.block))
         drawn = np.searchsorted(summed, position * summed[-1], side="right")
-        # the random number times the sum may round up to the whole sum
+        # the random number times the sum may round up to the whole sum; take the last row with a weight above 0 then
         return np.minimum(drawn, np.searchsorted(summed, summed[-1], side="left")), chance
 
 

@@ -100,9 +100,9 @@ def select_basis(
     tau : float
         Stop when tr R / tr K is at most this number.  If it is 0, the selection does not stop early.
     confidence : float, optional
-        If the method only estimates tr R / tr K, stop when the true value is at most tau with this probability.  The
-        test uses separately drawn rows; a confidence of 0.95 needs about 600 / tau rows (``pykernel.bases.bound``).  If
-        not given, stop when the estimate is at most tau.
+        If the method only estimates tr R / tr K, stop when a test shows, with this probability, that the true value is
+        at most tau.  The test uses separately drawn rows; a confidence of 0.95 needs about 600 / tau rows
+        (``pykernel.bases.bound``).  If not given, stop when the estimate is at most tau.
     epsilon : float
         Rows with delta < epsilon are treated as spanned, and are not chosen.
     swaps : int

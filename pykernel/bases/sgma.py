@@ -40,7 +40,7 @@ from pykernel.errors import UserError
 from pykernel.rows import Rows
 
 COLUMNS = 4096
-"""Maximum number of columns in a block of rows."""
+"""Maximum number of candidates of ``SgmaInPasses``."""
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
 """The selection rules of each view, the default first."""
 DROP = 1e-8
@@ -66,8 +66,8 @@ class Sgma(Selector):
     kernel values and K fits into ``memory``.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The arrays take
     8 l (n + 2 kappa) bytes, or twice as many in the column view.
 
-    pool: how many of the rejected candidates, the best ones, remain candidates for the next vector.  Their columns are
-    kept, so that only kappa - pool columns are computed for the next vector.
+    pool: how many candidates, the best of those that were not chosen, remain candidates for the next vector.  Their
+    columns are kept, so that only kappa - pool columns are computed for the next vector.
     tau: compared with tr R / tr K, which is exact.  With rule 4.1, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
     Raises UserError for a rule that the view does not have, or if the arrays would take more than ``memory`` bytes.
@@ -231,7 +231,7 @@ class SgmaInPasses(Selector):
         return True
 
     def _fresh(self) -> Drawn:
-        """Return new candidates that are not spanned, or fewer than requested if there are no more rows."""
+        """Return ``self.candidates`` new candidates that are not spanned, or fewer if there are no more rows."""
         found = self._drawn(np.zeros(0, np.int64))
         while missing := self.candidates - len(found):
             rows = self.live.draw(self.generator, missing, found.rows)
@@ -373,7 +373,7 @@ class Exhaustive(Selector):
         return True
 
     def _winner(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
-        """Return the best row, its column of K, and K q (None if K q was not needed to check the row's score)."""
+        """Return the best row, its column of K, and K q with the row's unit residual column q (None in the function view)."""
         scores = np.divide(self.f, self.g, out=np.full(len(self.f), -np.inf), where=alive)
         while True:
             r = first_of_largest(scores)

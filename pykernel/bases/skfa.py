@@ -4,7 +4,7 @@ A. J. Smola, O. L. Mangasarian, B. Schölkopf, Sparse kernel feature analysis, 1
 
 In kernel PCA, each direction has a fixed length and is a combination of all samples.  SKFA fixes the l1 norm of the
 coefficients instead, and each of its candidates comes from a single sample.  Before direction number n + 1 is chosen,
-candidate r is projected:
+each candidate r is projected:
 
     v_r = (phi_r - sum_s T_sr phi_s) / (1 + sum_s |T_sr|),   T_:r = K_SS^-1 K_Sr
 

@@ -45,7 +45,7 @@ def refine(
     l, n = len(rows), len(basis)
     if 8 * l * (l + n) <= memory:
         found = measured(_refined(basis, rows, np.arange(l), rounds, epsilon), rows, exact=True)
-        # two computations of the same basis's trace may differ by rounding errors
+        # keep an exact basis unless the new trace is smaller: both traces contain rounding errors
         better = basis if basis.exact and not found.trace[-1] < basis.trace[-1] else found
         return replace(better, evaluations=found.evaluations + l * n)
     drawn = np.random.default_rng([seed, 4]).choice(l, min(l, 2 * JUDGES), replace=False)

@@ -60,7 +60,7 @@ state_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": [
 
 @state_app.callback()
 def state() -> None:
-    """Show, convert, merge or replay the learned state of a model, as a device saves it.
+    """Show, convert or merge learned states that devices have saved, or replay a device's log.
 
     A snapshot is a state that NAME_save has written to a buffer, or NAME_store to a slot. A snapshot has
     NAME_SNAPSHOT_BYTES bytes.

@@ -47,7 +47,7 @@ def fit(given: Fit, as_json: bool) -> None:
     found = run(given)
     present(found, given, as_json)
     if found.report.get("interrupted"):
-        raise interrupted(f"; {given.output} is the best model so far")
+        raise interrupted(f"; {given.output} holds the best model so far")
 
 
 def generate(given: Generate, as_json: bool) -> None:

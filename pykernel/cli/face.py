@@ -131,7 +131,7 @@ def _taken(each: Declared, value: Any, trust: bool) -> Any:
         return READERS[each.opt.reads](value, trust)
     if each.kind == list[str] and not value:
         return None
-    # a single table is given as text, not as a list
+    # a request takes a single table as text, not as a list
     return value[0] if each.kind == list[str] and isinstance(each.opt, Arg) and len(value) == 1 else value
 
 

@@ -89,7 +89,7 @@ class Plain:
             blocks.append("\n".join(["Commands:", *listing(rows, width)]))
         if rare:
             names = ", ".join(name for each in rare for name in (*each.opts, *each.secondary_opts))
-            text = f"More options, which {PAGE} describes: {names}"
+            text = f"More options, described in {PAGE}: {names}"
             blocks.append(textwrap.fill(text, width, subsequent_indent="    ", break_on_hyphens=False))
         formatter.write("\n\n".join(blocks) + "\n")
 

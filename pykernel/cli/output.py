@@ -1,8 +1,8 @@
 """Output and exit codes of commands: tables, sizes, numbers, progress, JSON, and sentences on standard error.
 
 All text is treated as untrusted: names of columns, files, specs and boards can contain markup and control characters.
-So every function in this module takes plain text, and replaces invisible characters.  No other
-module of ``cli`` prints.
+So every function in this module takes plain text, and replaces invisible characters.  The other modules of ``cli``
+print only the version and the help.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
 
 def show(*lines: object) -> None:
-    """Print each argument on a separate line; without arguments, an empty line."""
+    """Print each argument on a separate line, or an empty line if there are none."""
     print("\n".join(map(visible, lines)), flush=True)
 
 
 def show_lines(lines: list[str]) -> None:
-    """Print the lines and an empty line after them, if the list is not empty, and clear the list."""
+    """If the list is not empty, print its lines and an empty line after them, and clear the list."""
     if lines:
         show(*lines, "")
     lines.clear()
@@ -55,7 +55,7 @@ def warn(*texts: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Print a sentence on standard error about the step that starts."""
+    """Print, on standard error, a sentence about the step that starts."""
     print(visible(text), file=sys.stderr)
 
 

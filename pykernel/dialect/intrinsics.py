@@ -71,9 +71,7 @@ def absolute(x: Real) -> Real:  # type: ignore[valid-type]
 
 @intrinsic(lambda precision, jit: _jit(lambda x: np.int64(x)) if jit else int)
 def truncate(x: Real) -> Index:  # type: ignore[valid-type]
-    """The integer part, rounded toward zero, for |x| < 2^31.  For other x the result is undefined, so check x before
-    the call.
-    """
+    """x rounded toward zero, for |x| < 2^31.  For other x, the result is undefined, so check x before the call."""
 
 
 @intrinsic(_pow2)
@@ -153,8 +151,8 @@ def multiply_high(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
     lambda precision, jit: _jit(lambda w: (w ^ SIGN) - SIGN) if jit else lambda w: _whole((int(w) ^ SIGN) - SIGN)
 )
 def as_signed(w: Word) -> Index:  # type: ignore[valid-type]
-    """The number from -2^31 to 2^31 - 1 that is equal to w modulo 2^32.  The result is exact even if partial sums of
-    Words have left this range.
+    """The number from -2^31 to 2^31 - 1 that is equal to w modulo 2^32.  If w is a sum of Words, the result is exact if
+    the whole sum is in this range, even if partial sums are not.
     """
 
 

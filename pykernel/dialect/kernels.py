@@ -50,7 +50,7 @@ class Kernel:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.names and not (self.choice and _imported(self.function.__module__, self.name) is self):
             raise TypeError(
-                f"a copy of {self.name} with other names cannot be pickled; pickle the kernels from which it is made"
+                f"a copy of {self.name} that calls other kernels cannot be pickled; pickle the kernels from which it is made"
             )
         return self.rebuild or (_imported, (self.function.__module__, self.function.__qualname__))
 
@@ -86,8 +86,8 @@ class Kernel:
 
     @functools.cached_property
     def _global_names(self) -> dict[str, None]:
-        # co_names would be wrong, because a field may have the name of a kernel; dis.get_instructions is slow: it
-        # would take a third of the time that importing all kernels takes
+        # co_names also has the names of fields, and a field may have the name of a kernel; dis.get_instructions is slow:
+        # it would take a third of the time that importing all kernels takes
         found: dict[str, None] = {}
         if self.choice:
             return dict.fromkeys(self.names)
@@ -123,14 +123,14 @@ def with_dsp(file: str) -> Callable[[Callable], Kernel]:
 
 
 def placeholder(function: Callable) -> Kernel:
-    """Mark a kernel that is replaced with another kernel: with a rule's own kernel (see ``substitute``), or with a
-    user's kernel (see ``Program.with_kernel``)."""
+    """Mark a placeholder for another kernel: a rule's own kernel (see ``substitute``), or a user's kernel (see
+    ``Program.with_kernel``)."""
     return Kernel(function, placeholder=True)  # type: ignore[arg-type]
 
 
 def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = None) -> Callable[[Callable], Kernel]:
-    """Mark a function without a body.  The function calls the kernel that the table gives for the value of a choice in
-    the model's configuration.
+    """Mark a function without a body, which calls one of several kernels.  A choice in the model's configuration decides
+    which kernel is called.
 
     choice: the choice's name, such as "metric".  table: member of the choice's enumeration -> kernel.  otherwise: the kernel
     for members that are not in the table.  All of these kernels take and return the same types.  When the C code is

@@ -115,7 +115,7 @@ class Config:
         cls.fields = inspect.get_annotations(cls, eval_str=True)
         for what in ("tunable", "unseen"):
             if strange := sorted(set(getattr(cls, what)) - set(cls.fields)):
-                raise TypeError(f"{cls.__name__}: {strange[0]} is {what}, but is not a parameter")
+                raise TypeError(f"{cls.__name__}: {strange[0]} is listed in '{what}', but is not a parameter")
         for name, kind in cls.fields.items():
             if isinstance(kind, Array):
                 if kind.scalar not in (Real, *INTEGERS) or ... in kind.extents or len(kind.extents) > 2:
@@ -132,9 +132,8 @@ class Config:
         """Return the parameters in the form that kernels take, rounded once to the precision.  Tables are copied and are
         read-only.
 
-        Raises ValueError if a table's shape differs from its extents, evaluated for these capacities.  Without
-        capacities, only the number of dimensions is compared.  ValueError is also raised for a number that does not fit
-        in the precision or in the integer type.
+        Raises ValueError if a number does not fit in the precision or in the integer type, or if a table's shape differs
+        from its extents for these capacities.  Without capacities, only the number of dimensions is compared.
         """
 
         def taken(name: str, kind: Any) -> Any:
@@ -163,7 +162,7 @@ Part = type[Struct] | type[Config]
 class Model:
     """The structs and configurations (the parts) of a model under one name.
 
-    In a kernel, ``m.v`` is the field v of the part that has such a field.  A subclass names its own ``parts``, and also
+    In a kernel, ``m.v`` is the field v, whichever part has it.  A subclass names its own ``parts``, and also
     has the parts of its base classes.  A kernel may pass its model to a callee that expects only some of the parts.
     """
 
@@ -213,7 +212,7 @@ def is_choice(kind: Any) -> bool:
 
 @dataclass(frozen=True)
 class Slot:
-    """The position of a field in the state's bytes."""
+    """The position of a field in the memory's bytes."""
 
     name: str
     array: Array
@@ -259,7 +258,7 @@ def _layout(
     capacities: tuple[tuple[str, int], ...],
     dropped: frozenset[str],
 ) -> Layout:
-    """Compute ``layout``.  Results are cached, because a search makes thousands of models with few different layouts."""
+    """Compute ``layout``.  Results are cached, because a search makes thousands of models with only a few different layouts."""
     slots: dict[str, Slot] = {}
     ends: dict[str, int] = {}
     offset, extents = 0, dict(capacities)

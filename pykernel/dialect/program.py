@@ -33,7 +33,7 @@ TAKES = {
     "update": "the entry that learns a sample must be called update, and no other entry may have this name",
     "gather": "it must take (…, a sample)",
     "label": "it must take (…, a label)",
-    "visit": "it must take what update takes",
+    "visit": "it must take the same parameters as the update",
     "action": "it must take structs and configurations only",
     "training": "it must take structs and configurations only",
     "promise": "it must take (…, a sample)",
@@ -51,9 +51,9 @@ EntryKind = Literal[
 
 @dataclass(frozen=True)
 class Entry:
-    """A public function ``NAME_<name>``.  ``when`` says for which values of the parameters the function exists.
+    """A public function ``NAME_<name>``.  ``when(config)`` says whether a model with this configuration has the function.
 
-    of: if the entry is a reading that writes the answer to an inner model's question, the name of this question; else "".
+    of: for a reading that writes the answer to an inner model's question, the name of this question; "" for other entries.
     answers: whether the entry is an action with which a firmware responds to an alarm.
     """
 
@@ -96,7 +96,7 @@ class Budget:
     """Places for vectors.  The field n counts the places in use, and every unused place is zero, so that a state can be
     moved into a model with more or fewer places.
 
-    capacity: name of the capacity that counts the places.
+    capacity: name of the capacity that is the number of places.
     remove: a kernel (…) -> Index that removes one vector as learning would, and returns a number below 0 if no vector
     can be removed; None if only learning can remove vectors.
     """
@@ -177,8 +177,9 @@ class Program:
     the program.
     labels: for a program without an update, the kind of label that the program predicts.
     statuses: the enumerations whose members the program's kernels return.
-    alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm, which writes a
-    level, the threshold above which there is an alarm, and the number of rows since the alarm began (0 without an alarm).
+    alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading ``alarm``,
+    which writes three numbers: a level; the threshold above which there is an alarm; and the number of rows since the
+    alarm began (0 without an alarm).
     between: actions that a check calls, in this order, between the parts of its stream.
     budget: how a state is moved into a model with more or fewer places for vectors; None if states cannot be moved.
     stand_ins: replacements of kernels, types and words, applied to all kernels; see ``substitute``.
@@ -257,8 +258,8 @@ class Program:
             raise TypeError(f"{self.name} has no question (…, x: Real[DIM], an array)")
         if self.learns == (self.labels is not None):
             raise TypeError(
-                f"{self.name}: the argument labels is needed without an update; with an update, leave labels out, because "
-                "the update determines their kind"
+                f"{self.name}: the argument 'labels' is needed without an update; with an update, leave it out, because "
+                "the update determines the kind of the labels"
             )
         if update is not None and taken[learner] not in [
             [sample, *([] if label is None else [label])] for label in (INT16_LABELS if is_int16 else LABELS).values()
@@ -271,7 +272,7 @@ class Program:
                 f"{self.name}: a program with alarms must have an update and the reading alarm(…, state: Real[3])"
             )
         if bool(self.persistent) != (self.valid is not None):
-            raise TypeError(f"{self.name}: give valid and persistent structs together, or neither of them")
+            raise TypeError(f"{self.name}: give 'valid' and 'persistent' together, or neither of them")
         if self.persistent != self.structs[: len(self.persistent)]:
             raise TypeError(f"{self.name}: the persistent structs must be the first structs")
         if strange := [name for name in self.between if name not in self.actions]:
@@ -359,14 +360,14 @@ class Program:
         return self.questions[name] if name in self.questions else self.readings[name]
 
     def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
-        """Return an array for a question's answers, (rows, values).
+        """Return an array of shape (rows, values) for a question's answers.
 
         The array is filled with NaN for reals, -1 for Index, NO_COUNT for Int16, or NOTHING for other integers.
         """
         return _room(self.written(question), (rows,), memory)
 
     def reading(self, name: str, memory: Memory) -> np.ndarray:
-        """Return an array for the values that a reading writes, (values,), filled as in ``answers``."""
+        """Return an array for the values that a reading writes, filled as in ``answers``."""
         return _room(self.readings[name], (), memory)
 
     def entries_for(self, config: Any) -> list[Entry]:
@@ -389,8 +390,8 @@ class Program:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
     def waiting(self, kept: Container[str]) -> dict[str, str]:
-        """Return a dict that maps each field that is zero while its count is zero to the name of this count.  kept: the
-        fields that a model has.
+        """Return a dict: field that is zero while its count is zero -> name of this count.  kept: the fields that a model
+        has.
         """
         declared = {name: after.split() for struct in self.persistent for name, after in struct.after.items()}
         found = {

@@ -134,4 +134,4 @@ SYSTEM_HEADERS = frozenset(
     xtensa_config xtensa_context xtensa_perfmon_access xtensa_perfmon_apis xtensa_perfmon_masks xtensa_rtos xtensa_timer
     xtestintrin yvals_core""".split()
 )
-"""Names from headers of the systems in which generated code is built, printed by ``tests/support/header_names.py``."""
+"""Names of headers of the systems in which generated code is built, printed by ``tests/support/header_names.py``."""

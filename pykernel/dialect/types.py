@@ -112,7 +112,7 @@ Word = Scalar("Word", "<u4")
 Int = Scalar("Int", "<i4", Index)
 """An int32 field that is neither a count nor a position, such as a weight.  In expressions, an Int is an Index."""
 Int8 = Scalar("Int8", "|i1", Index)
-"""Int8, Int16, Uint8 and Uint16 are types of numbers in memory only.  A number is widened to an Index when it is read,
+"""Int8, Int16, Uint8 and Uint16 exist only in memory.  A number is widened to an Index when it is read,
 and the generator proves that every written number fits into its type.
 """
 Int16 = Scalar("Int16", "<i2", Index)
@@ -194,7 +194,7 @@ def extent(name: str, doc: str, public: bool = False) -> Extent:
 
 
 def extents() -> Mapping[str, Extent]:
-    """Return all capacities that were made so far, by name."""
+    """Return all capacities that have been made so far, by name."""
     return _extents
 
 
@@ -244,10 +244,10 @@ REALS = {p.name: p for p in (FLOAT32, FLOAT64)}
 
 
 class Constant:
-    """A real, or a table of reals, rounded once to the bound precision.  A constant has one value, or one
-    value for each precision.
+    """A real, or a table of reals or integers.  Reals are rounded once to the bound precision.  A constant has one value, or
+    one value for each precision.
 
-    scalar: Real, or the integer type of a table.
+    scalar: Real, or the type of a table's integers.
     """
 
     def __init__(self, value: Any = None, /, scalar: Scalar = Real, **by_precision: Any) -> None:

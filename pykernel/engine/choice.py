@@ -1,4 +1,4 @@
-"""Choose the engine that runs models: the caller's, else the one that the environment variable names, else LLVM."""
+"""Choose the engine that runs models: the one that the caller names, else the one that the environment variable names, else LLVM."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from pykernel.sealed import read_sealed, write_sealed
 
 
 class CompileCache(NullCache):
-    """The compiled code of one function.  Each signature has a file, in a folder for this version of the sources."""
+    """Numba's cache for one function.  Each signature has a file, in a folder for this version of the sources."""
 
     def __init__(self, function: FunctionType, folder: Path, missing: Callable[[], None] = lambda: None) -> None:
         """Open the cache of a function.  missing: called if the cache does not have the code, before the function is compiled."""

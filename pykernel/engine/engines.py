@@ -4,7 +4,7 @@
     executor.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
     status = executor.call(refresh)
 
-Models are run by "llvm", because it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
+"llvm" is the default, because it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
 executes the Python source, and raises an error for operations that are undefined in C, such as an index outside an
 array.
 """

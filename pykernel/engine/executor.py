@@ -67,9 +67,7 @@ class Executor(ABC):
                 self._call(look, [states[i]])
 
     def call(self, kernel: Kernel, *args: Any) -> Any:
-        """Call the kernel and return its result, a Real of the precision or an integer.  The result is 0 if the kernel
-        returns nothing.
-        """
+        """Call the kernel and return its result: a Real in this precision, an integer, or 0 if the kernel returns nothing."""
         kinds = taken_by(kernel)
         if len(args) != len(kinds):
             raise TypeError(f"{kernel.name} takes {len(kinds)} arguments, not {len(args)}")
@@ -151,7 +149,7 @@ class Executor(ABC):
             self._rows((ask, expect, learn, look), x, label, first, delay, answer, state, statuses)
 
     def _view(self, part: Part) -> Any:
-        """Return the arrays of a struct, or the numbers of a configuration."""
+        """Return the view of a struct or configuration, an object that has its fields."""
         return self.memory.view(part) if issubclass(part, Struct) else self.config.views[part]
 
     def _values(self, kernel: Kernel, given: list[np.ndarray]) -> list[Any]:
@@ -167,10 +165,10 @@ class Executor(ABC):
         return np.array(value, np.int32 if kind is Bool else kind.dtype(self.precision))
 
     def _array(self, name: str, array: Any, kind: Any, rows: tuple[int, ...]) -> np.ndarray:
-        """Return the array.  Raises ValueError if the array's shape is not ``rows`` followed by the kind's shape, or if
-        its type is not the kind's type.
+        """Return the array if it is in C order, its type is the kind's type, and its shape is ``rows`` followed by the
+        kind's shape.  Otherwise, raises ValueError.
 
-        kind: None accepts numbers of any type.
+        kind: None if the array may have numbers of any type.
         """
         scalar, own = (kind.scalar, kind.extents) if isinstance(kind, Array) else (kind, ())
         dtype = None if kind is None else scalar.dtype(self.precision)

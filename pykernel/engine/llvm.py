@@ -71,14 +71,14 @@ chunk is twice as long as the previous one.
 class Code:
     """Machine code of some kernels: the kernels' addresses, and the layout of the table that the code reads.
 
-    If code from several levels is on disk, the highest level is used.  If there is none, QUICK code is compiled first,
-    in a tenth of a second.  After the code has run for as long as its level's patience, it is compiled again, one
+    The code of the highest level on disk is used.  If no code is on disk, QUICK code is compiled first, in a tenth of a
+    second.  After the code has run for as long as its level's patience, it is compiled again, one
     level higher.  All levels compute the same bits.
     """
 
     def __init__(self, module: print_llvm.Module, folder: Path | None, roots: Sequence[Kernel]) -> None:
         self.words, self.text, self.folder, self.roots = module.words, module.text, folder, roots
-        # an LLVM engine owns its code; all engines are kept, because another thread may run the old code
+        # an LLVM engine owns its code; all engines are kept, because another thread may still be running the old code
         self._engines: list[Any] = []
         for level in range(OPTIMISED, QUICK, -1):
             path = _path(folder, self.text, level)
@@ -152,7 +152,7 @@ def _object(folder: Path | None, text: str, level: int) -> bytes:
 
 
 def optimised(text: str, level: int) -> Any:
-    """Return the module after LLVM's passes."""
+    """Return the module with this IR after the level's passes."""
     target = _target(level)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = target.triple, str(target.target_data)
@@ -223,7 +223,7 @@ class Compiled(Executor):
         # QUICK code may still be replaced; above QUICK, the call itself takes as long as the code, so still faster code would gain little
         if self.code.level == QUICK:
             return None
-        # PYFUNCTYPE keeps the GIL, because releasing the GIL would take as long as processing a sample
+        # PYFUNCTYPE, which keeps the GIL, because releasing the GIL would take as long as processing a sample
         return functools.partial(self._function(kernel, given, ctypes.PYFUNCTYPE), self._table, *_addresses(given))
 
     def _function(self, kernel: Kernel, given: list[np.ndarray], made: Callable[..., Any]) -> Any:

@@ -18,7 +18,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 
 class Inner(JITCodeLibrary):
-    """LLVM IR of one function without its callees.  The compilation of a caller links the callees' IR as well."""
+    """LLVM IR of one function without its callees.  When a caller is compiled, the IR of its callees is linked."""
 
     def add_linking_library(self, library: Any) -> None:
         self._linking_libraries.append(library)

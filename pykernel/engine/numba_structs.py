@@ -30,8 +30,8 @@ from pykernel.dialect import Array, Bool, Config, Index, Precision, Real, Views,
 
 
 class StructType(types.Type):
-    """Numba's type of a struct or configuration.  ``fields``: (name, Numba type) in the order of the table.  places:
-    dict that maps the name of each field to the position of its first word in the table.
+    """Numba's type of a struct or configuration.  fields: (name, Numba type) of each field, in the order of the table.
+    places: dict that maps the name of each field to the position of its first word in the table.
 
     An array takes one word for its address and one for each dimension.
     """
@@ -112,7 +112,7 @@ def _scalar(dtype: np.dtype) -> Any:
 
 
 def numba_type(kind: Any, precision: Precision, readonly: bool = False) -> Any:
-    """Return Numba's type for a kind of the dialect.  Arrays of a configuration are ``readonly``."""
+    """Return Numba's type for a kind of the dialect.  readonly: whether an array is read-only, as in a configuration."""
     if kind is None:
         return types.none
     if kind in (Real, Index, Word, Bool):

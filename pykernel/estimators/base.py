@@ -1,4 +1,7 @@
-"""Base classes that check the parameters, inputs and labels of all estimators, and one for estimators that learn sample by sample."""
+"""The estimators' base classes, which check parameters, inputs and labels.
+
+``Streaming`` is the base class of estimators that learn sample by sample.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ FEW = 4096
 """Arrays of up to this many numbers are checked by ``_as_is``, which is faster than scikit-learn's checks.  For larger arrays,
 scikit-learn's checks take little time compared with learning."""
 LATER = {"reset": False}
-"""Options of scikit-learn's checks after ``fit``: the number of inputs and their names must be the same as in ``fit``."""
+"""Options for scikit-learn's checks after ``fit``: the number of inputs and their names must be the same as in ``fit``."""
 INSIDE = ("pykernel.estimators.", "pykernel.river.", "river.", "sklearn.")
 
 
@@ -64,7 +67,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return values
 
     def _stated(self, *names: str) -> list[str]:
-        """Return only the names whose parameters differ from their defaults."""
+        """Return those of the names whose parameters do not have their default values."""
         known = self._parameters()
 
         def stated(name: str) -> bool:
@@ -74,7 +77,10 @@ class KernelEstimator(Declared, BaseEstimator):
         return [name for name in names if stated(name)]
 
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the sections of a spec, except [kernel], with the values of the parameters unchanged."""
+        """Return the content of a spec, except [kernel], with the parameters' values unchanged.
+
+        Parameters that are None and flags with their default are left out.
+        """
         content: dict[str, Any] = {}
         for name, p in self._parameters().items():
             value = values[name]
@@ -94,14 +100,14 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Put this estimator's name in front of error messages that are raised within the block."""
+        """Put this estimator's name in front of the message of a UserError that is raised within the block."""
         try:
             yield
         except UserError as error:
             raise self._where.error(str(error)) from None
 
     def _as_is(self, X: Any, options: Mapping[str, Any] = LATER) -> bool:
-        """Return True if these inputs surely pass scikit-learn's checks unchanged, so that the checks, which take 50 µs, can be skipped."""
+        """Return True if scikit-learn's checks would certainly return ``X`` unchanged, so that these checks (50 µs) can be skipped."""
         mine = vars(self)
         return (
             options == LATER
@@ -121,7 +127,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return cast(np.ndarray, self._checked(X, reset=False))
 
     def _checked(self, X: Any, **options: Any) -> Any:
-        """Return inputs, and labels if ``y`` is given, after scikit-learn's checks."""
+        """Run scikit-learn's checks, and return the checked inputs or, if ``options`` contains "y", (inputs, labels)."""
         finite = "allow-nan" if self._completes else True
         return validate_data(self, X, dtype=np.float64, ensure_all_finite=finite, **options)
 
@@ -142,14 +148,17 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
-        """The names of the inputs, or None if there are none, or if a spec cannot contain them."""
+        """The inputs' names, or None if the inputs have no names or a spec cannot contain these names."""
         return spec_columns(getattr(self, "feature_names_in_", None))
 
     def _input_section(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """Return the center and the scale of a fitted scaler or a pipeline of scalers, and the names of the inputs that it uses."""
+        """Return (center, scale, names) for a fitted scaler or a pipeline of scalers.
+
+        names: the names of the inputs that the scaler passes on, or None.
+        """
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
         where.need(
             isinstance(scaler, (Pipeline, *affine_types())),
@@ -173,7 +182,7 @@ class KernelEstimator(Declared, BaseEstimator):
     # ---- the kernel
 
     def _alone(self, *names: str) -> None:
-        """Raise UserError if a MercerKernel is given together with other parameters of the kernel."""
+        """Raise UserError if one of these parameters is given: the kernel is a MercerKernel, which has parameters of its own."""
         for name in self._stated(*names):
             given = short(getattr(self, name))
             raise self._where.error(
@@ -184,7 +193,8 @@ class KernelEstimator(Declared, BaseEstimator):
 class Absent(UserError, AttributeError):
     """A fitted estimator does not have this attribute.
 
-    The class is derived from AttributeError, because scikit-learn reads every attribute when it shows an estimator in a notebook.
+    It is an AttributeError, so that the attribute counts as absent when scikit-learn reads all attributes to show an estimator
+    in a notebook.
     """
 
 
@@ -192,7 +202,10 @@ class Absent(UserError, AttributeError):
 
 
 def column_names(y: Any) -> list[str]:
-    """Return the labels' names in a data frame or series, or an empty list if a spec cannot contain these names."""
+    """Return the names of a data frame's columns, or a series' name as a list.
+
+    The list is empty if ``y`` has no names, or if a spec cannot contain them.
+    """
     names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
     try:
         return [visible_name(name) for name in names] if len(set(names)) == len(names) else []
@@ -214,7 +227,7 @@ def label_section(
 
 
 def _is_row(y: Any, kinds: str, X: Any) -> bool:
-    """Return whether ``y`` is an array of 8-byte numbers, one for each sample."""
+    """Return True if ``y`` holds one 8-byte number for each sample, of one of the dtype ``kinds``."""
     return (
         type(y) is np.ndarray
         and y.shape == (len(X),)
@@ -280,7 +293,7 @@ class Streaming(KernelEstimator):
 
         Call this method about once per 1000 updates that store a vector, if the technique or rule keeps such a factor.
         For models without such a factor, the method does nothing. The method is never called automatically, because it
-        changes the state: the device must call NAME_refresh after the same sample, or its bytes will differ.
+        changes the state: the device must call NAME_refresh after the same sample, or the two states will differ.
         """
         check_is_fitted(self)
         self.model_.refresh()
@@ -320,7 +333,7 @@ class Streaming(KernelEstimator):
         center, scale, names = self._scaling(scaler)
         # the model's limit, in the unit of the unscaled inputs
         reach, middle = spec.input.max_abs / np.abs(scale), np.abs(center)
-        # with standardised inputs, a larger limit causes no overflow
+        # a model that standardises its inputs takes the largest limit, which causes no overflow; other models take the smallest
         max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
         self._where.need(
             max_abs > 0,
@@ -357,9 +370,10 @@ class Streaming(KernelEstimator):
         return self._checked(X, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return the entries of the spec's [label] that are derived from the samples, and the fitted attributes to set.
+        """Return (entries, attributes).
 
-        The entries are None for models without labels.
+        entries: the entries of the spec's [label] that are derived from the samples, or None for models without labels.
+        attributes: the fitted attributes to set, with their values.
         """
         return None, {}
 
@@ -549,9 +563,7 @@ SCALES: dict[str, Callable[[float, int], float]] = {
 def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
     """Return the section [kernel] of a spec for a kernel that is given by name."""
     function, gamma = values["kernel"] or "gaussian", values["gamma"]
-    given = {
-        key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"
-    }  # alpha is a parameter of a MercerKernel
+    given = {key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"}  # only a MercerKernel has alpha
     section = {key: value for key, value in given.items() if value is not None and value is not False}
     scaled = gamma in (None, "scale")
     if scaled:
@@ -564,9 +576,9 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
 
 
 def product_limit(section: Mapping[str, Any], dim: int, precision: str) -> dict[str, Any]:
-    """Return an [input] max_abs for which the product of two values of a polynomial or linear kernel cannot overflow.
+    """Return {"max_abs": limit} for [input], so that the product of two values of a polynomial or linear kernel cannot overflow.
 
-    The result is empty for other kernels, and if the default max_abs is small enough.
+    Return {} for other kernels, or if the default limit is small enough.
     """
     function, usual = section.get("function"), Input.model_fields["max_abs"].default
     degree, coef0 = section.get("degree", 3 if function == "polynomial" else 1), section.get("coef0", 0.0)

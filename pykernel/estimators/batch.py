@@ -97,7 +97,7 @@ class _TrainsOnSamples(KernelMachine):
             different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each sample, 0 or more. Weights apply to the minimised squared error, to the leave-one-out
-            errors and to the calibration. Leave-one-out leaves out a sample with its whole weight. For the same width
+            errors and to the calibration. Leaving out a sample removes its whole weight. For the same width
             and ridge, a weight of 2 gives the same model as two equal rows, but different leave-one-out errors, because
             only one of the two rows is left out at a time. The absolute size of the weights matters: doubling all
             weights is equivalent to halving the ridge.
@@ -135,12 +135,12 @@ class KernelFisherClassifier(_Classifier):
 
     See Also
     --------
-    LSSVMClassifier : Penalises the function instead of its weights, and has no basis.
+    LSSVMClassifier : Penalises the functions instead of the weights.
 
     Notes
     -----
     With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function.
-    This includes leave-one-out, which gives the same result as retraining without each sample
+    This includes leave-one-out, which gives the same result as retraining without each sample in turn
     (docs/kernel-machines.md).
 
     References
@@ -170,11 +170,11 @@ class KernelFisherClassifier(_Classifier):
     _defaults: ClassVar[dict[str, Any]] = {"coding": "counts"}
     _words: ClassVar[dict[str, str]] = _Classifier._words | {
         "{ridge}": "squared singular values of the Gram matrix",
-        "{basis}": "Leaving out a sample does not remove its vector\n    if the vectors were chosen.",
+        "{basis}": "If the vectors were chosen,\n    the vector of a left-out sample stays in the basis.",
     }
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Return whether the model lies in the span of a basis.  This is the case if the vectors are chosen, or given as a Basis.
+        """Return True if the vectors are chosen or given as a Basis: the basis then does not change when samples are left out.
 
         Vectors that are given in another form work with any kernel.  If such a vector is a training sample, it is
         removed when that sample is left out.
@@ -200,14 +200,14 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
     See Also
     --------
-    KernelFisherClassifier : Penalises the weights, and can have any basis.
+    KernelFisherClassifier : Penalises the weights instead of the functions.
     KernelRidgeClassifier : The same model without a bias.
 
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, which gives the same result as retraining without each sample. ``1 / ridge`` corresponds to the
-    parameter C of an SVM.
+    leave-one-out, which gives the same result as retraining without each sample in turn. ``1 / ridge`` corresponds
+    to the parameter C of an SVM.
 
     References
     ----------
@@ -252,7 +252,7 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, which gives the same result as retraining without each sample.
+    leave-one-out, which gives the same result as retraining without each sample in turn.
 
     References
     ----------
@@ -296,7 +296,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, which gives the same result as retraining without each sample.
+    leave-one-out, which gives the same result as retraining without each sample in turn.
 
     References
     ----------
@@ -343,7 +343,7 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, which gives the same result as retraining without each sample.
+    leave-one-out, which gives the same result as retraining without each sample in turn.
     ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
 
     References

@@ -32,14 +32,17 @@ class Expansion(KernelEstimator):
 
     @property
     def spec_(self) -> Spec:
-        """The result of ``to_spec("model")``, which ``pykernel.generate`` and ``pykernel.check`` use for an estimator."""
+        """The result of ``to_spec("model")``, which ``pykernel.generate`` and ``pykernel.check`` use if they are given an estimator."""
         try:
             return self.to_spec("model")
         except UserError as error:
             raise Absent(str(error)) from None
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return the weights above 0 (None if no weights are given), and a mask of the samples with a weight above 0."""
+        """Return (weights, mask).
+
+        weights: the weights above 0, or None if no weights are given.  mask: a Boolean array, True for samples with a weight above 0.
+        """
         if sample_weight is None:
             return None, np.ones(len(X), bool)
         weights, where = _check_sample_weight(sample_weight, X, dtype=np.float64), self._where
@@ -50,14 +53,15 @@ class Expansion(KernelEstimator):
         )
         counts = weights > 0
         where.need(
-            counts.sum() > 1, f"sample_weight is above 0 for {counts.sum()} samples; leave-one-out needs two or more"
+            counts.sum() > 1,
+            f"sample_weight is above 0 for only {counts.sum()} of {len(X)} samples; leave-one-out needs two or more",
         )
         return weights[counts], counts
 
     def _samples(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return checked inputs and labels, the weights above 0, and a mask of the samples with a weight above 0."""
+        """Check the samples, and return (X, y, weights, mask), with weights and mask as ``_weights`` returns them."""
         self._given()
         self._label_names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
@@ -93,7 +97,7 @@ class Expansion(KernelEstimator):
 class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
     """Mixin for models with one function for each class (two classes share one).
 
-    ``_values`` returns the functions' values, (n_samples, n_functions).
+    ``_values`` returns the functions' values as an array of shape (n_samples, n_functions).
     """
 
     calibration_: np.ndarray
@@ -153,7 +157,10 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
 
 
 class RegressesByFunctions(RegressorMixin, Regresses):  # type: ignore[misc]
-    """Mixin for models with one function for each label.  ``_values`` returns the functions' values, (n_samples, n_outputs)."""
+    """Mixin for models with one function for each label.
+
+    ``_values`` returns the functions' values as an array of shape (n_samples, n_outputs).
+    """
 
     _shape: tuple[int, ...]
     _values: Callable[[Any], np.ndarray]

@@ -71,7 +71,8 @@ PARAMETERS = {
     "gamma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Scale of the other kernels, chosen in the same way as ``sigma``. A parameter that the kernel does not have is refused.""",
+        Scale of kernels other than the Gaussian and the linear kernel, chosen in the same way as ``sigma``. A parameter that
+        the kernel does not have is refused.""",
     ),
     "coef0": Parameter(
         default=1.0,
@@ -91,16 +92,16 @@ PARAMETERS = {
         must=OPEN,
         text="""float or sequence of floats
         Weight of the penalty, in the unit of {ridge}.
-        None: chosen by cross-validation from values in steps of half a decade, below an upper bound of {ridge}.
+        None: chosen by cross-validation from values in steps of half a decade, up to an upper bound on {ridge}.
         A sequence: chosen from these values.""",
     ),
     "coding": Parameter(
         default="signs",
         kind=str,
         text="""{"counts", "signs"}
-        The targets of the functions. "counts": ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for other
-        samples. "signs": 1 and -1. With a bias, "counts" scales and shifts the functions so that their mean over all
-        samples is 0. Small classes are then predicted more often, rightly or wrongly.""",
+        The targets of a class's function, if the class has n_c of the n samples. "counts": ``n / n_c`` for samples of the
+        class and ``-n / (n - n_c)`` for all others. "signs": 1 and -1. With a bias, "counts" scales and shifts the functions
+        so that their mean over all samples is 0. Small classes are then predicted more often, both correctly and by mistake.""",
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
@@ -118,7 +119,7 @@ PARAMETERS = {
         default="deleted",
         must=HOW,
         text="""{"deleted", "kept"} or int
-        How candidates are compared. "deleted": leave-one-out, with the same result as retraining without each sample.
+        How candidates are compared. "deleted": leave-one-out, with the same result as retraining without each sample in turn.
         "kept": an estimate in which a left-out sample stays an expansion vector (docs/paper-004.md). "deleted" and "kept"
         differ only for the KernelFisherClassifier. A number: the number of stratified folds.""",
     ),
@@ -154,7 +155,7 @@ PARAMETERS = {
     "random_state": Parameter(
         default=0,
         text="""int, RandomState or None
-        Seed of the random choice of folds.""",
+        Seed of the random choice of folds, and of expansion vectors if some are chosen.""",
     ),
 }
 """The parameters of the family, with their descriptions for docstrings."""
@@ -176,8 +177,8 @@ ATTRIBUTES = {
     "ridge_": """float
         The penalty's weight.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        The same functions in terms of projection features; ``reduced_.basis`` is the pykernel.bases.basis.Basis. None if
-        ``basis`` is None; for the KernelFisherClassifier, also if ``basis`` is an array or positions of samples.""",
+        The model's functions in terms of projection features; ``reduced_.basis`` is the pykernel.bases.basis.Basis. None if
+        ``basis`` is None. With the KernelFisherClassifier, also None if ``basis`` is an array or positions of samples.""",
     "selection_": """pykernel.training.selection.Selection or None
         All candidates and their errors, or None if there was only one candidate.""",
     "optimism_": """float
@@ -207,7 +208,7 @@ class KernelMachine(Expansion):
     _words: ClassVar[dict[str, str]] = {
         "{ridge}": "the Gram matrix's eigenvalues",
         "{error}": "Error rate",
-        "{basis}": "Leaving out a sample does not remove its vector.\n    Vectors in the span of earlier vectors are dropped.",
+        "{basis}": "The vector of a left-out sample stays in the basis.\n    Vectors in the span of earlier vectors are dropped.",
     }
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
     _grows: ClassVar[bool] = False
@@ -228,9 +229,10 @@ class KernelMachine(Expansion):
     # ---- training
 
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
-        """Choose width and ridge, solve, and return the leave-one-out predictions, (n, o).
+        """Choose width and ridge, train, and return the leave-one-out predictions, (n, o).
 
-        counts: mask of the samples with a weight above 0.  For the other samples, the model's predictions are returned.
+        counts: a Boolean array, True for samples with a weight above 0.  Samples with the weight 0 take no part in the training;
+        for them, the result holds the model's own predictions.
         """
         left_out = self._trained(X, targets, counts)
         if counts.all():
@@ -305,7 +307,7 @@ class KernelMachine(Expansion):
             self._cancellation = _cancellation(self._gram(some) if gram is None else gram, self.alpha_)
 
     def _settled(self, kernel: MercerKernel, widths: list[float] | None, ridges: list[float] | None) -> bool:
-        """Store the width and the ridge if there is only one of each.  Returns whether this is the case."""
+        """If there is only one width and one ridge, store them and return True; otherwise return False."""
         if widths is None or ridges is None or len(widths) * len(ridges) > 1:
             return False
         self._take(kernel, widths[0], ridges[0], None)
@@ -337,9 +339,9 @@ class KernelMachine(Expansion):
         chosen, options = type(number) is int and number > 0, self.basis_params
         where.need(
             options is None or ((type(number) is int or (self._grows and basis is None)) and isinstance(options, dict)),
-            f"basis_params is {short(options)}; basis_params must be a dict, and basis a number of vectors",
+            f"basis_params is {short(options)}; it must be a dict, and basis must be a number of vectors",
         )
-        where.need("seed" not in (options or ()), "basis_params contains seed; give random_state instead")
+        where.need("seed" not in (options or ()), 'basis_params contains "seed"; give random_state instead')
         if basis is None or chosen:
             return number
         given = basis.vectors if isinstance(basis, Basis) else _array(basis)
@@ -362,7 +364,10 @@ class KernelMachine(Expansion):
         return basis if isinstance(basis, Basis) else given.astype(np.float64)
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Return whether the model lies in the span of a basis that does not change when samples are left out."""
+        """Return True if there is a basis that does not change when samples are left out.
+
+        Raises UserError if a basis is given, but the kernel is not positive definite.
+        """
         self._where.need(
             given is None or function not in INDEFINITE,
             f"the {function} kernel is not positive definite; a basis needs a positive definite kernel",
@@ -374,8 +379,9 @@ class KernelMachine(Expansion):
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
     def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
-        """Return the kernel, and the widths and the ridges to choose from (None if they are derived from the data).
+        """Return (kernel, widths, ridges).
 
+        widths, ridges: the values to choose from, or None if they are derived from the data.
         Raises UserError for parameters that have no effect.
         """
         basis, name, where = self.basis, None, self._where
@@ -384,7 +390,7 @@ class KernelMachine(Expansion):
             self._alone(*SHAPE)
             where.need(
                 not isinstance(basis, Basis) or basis.kernel == kernel,
-                "the parameter kernel differs from the kernel with which basis was chosen; leave it out",
+                "the parameter kernel differs from the kernel with which basis was chosen; leave kernel out",
             )
         elif isinstance(basis, Basis):
             kernel, name = self._kernel_of_basis(basis.kernel)
@@ -393,7 +399,7 @@ class KernelMachine(Expansion):
         widths = [kernel.width] if name is None else _candidates(values[name])
         where.need(
             name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2,
-            f"{name} is {short(values.get(name or ''))}; its square must not overflow: scale the data",
+            f"{name} is {short(values.get(name or ''))}; its square must not overflow or underflow: scale the data",
         )
         return kernel, widths, _candidates(values.get("ridge"))
 
@@ -414,7 +420,7 @@ class KernelMachine(Expansion):
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
 
     def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
-        """Return the kernel of a given Basis, and the name of the width's parameter if the user gives this parameter.
+        """Return the kernel of a given Basis, and the name of the width's parameter, or None if the user does not give that parameter.
 
         Kernel parameters that the user gives must equal those of the basis, except the width, which may differ.
         """

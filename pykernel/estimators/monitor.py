@@ -25,10 +25,10 @@ from pykernel.spec.family import Family
 class Told(NamedTuple):
     """The device's report after each row of a stream, as arrays with one entry for each row.
 
-    level, threshold: smoothed novelty, and its limit, (n_samples,).  alarm: whether the row was in alarm, (n_samples,)
-    of bool.  since: rows since the alarm began, 0 without an alarm, (n_samples,) of int.  blame: each sensor's share in
-    the present alarm or, without one, in the latest alarm, (n_samples, n_features).  kind: the alarm's kind as a word,
-    empty without an alarm, (n_samples,) of str.
+    level: the smoothed novelty, (n_samples,).  threshold: the level above which there is an alarm, (n_samples,).
+    alarm: True if the row's status is an alarm, (n_samples,) of bool.  since: number of rows since the alarm began, or 0
+    if there is no alarm, (n_samples,) of int.  blame: each sensor's share in the present alarm or, without one, in the
+    latest alarm, (n_samples, n_features).  kind: the kind of alarm as a word, or "" if there is no alarm, (n_samples,) of str.
     """
 
     level: np.ndarray
@@ -147,9 +147,9 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._stream(X, None, afresh=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Continue to learn: learn these samples once, in order.
+        """Learn these samples once, in order, continuing from what was learned before.
 
-        Calls with consecutive parts of a stream give the same bytes as one call with the whole stream.
+        Calls with consecutive parts of a stream lead to the same state, byte for byte, as one call with the whole stream.
 
         Parameters
         ----------
@@ -233,7 +233,9 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return Told(states[:, 0], states[:, 1], alarm, states[:, 2].astype(int), blame, np.array(kinds, str))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return each row's negative novelty, as if this row followed the last learned row.  O(components n_features^2) for each row.
+        """Return the negative of each row's novelty, as if this row followed the last learned row.
+
+        O(components n_features^2) for each row.
 
         Parameters
         ----------
@@ -279,17 +281,17 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if there is nothing to acknowledge, so that nothing changed.
+            False if nothing changed, because there is nothing to acknowledge.
         """
         return self._decided("acknowledge")
 
     def reject(self) -> bool:
-        """Declare that the cause of the alarm is never normal: similar rows will always raise an alarm, and never be learned.
+        """Declare that the cause of the alarm is never normal: similar rows will always raise an alarm and will never be learned.
 
         Returns
         -------
         changed : bool
-            False if there is nothing to reject, or all regimes but one are already rejected, so that nothing changed.
+            False if nothing changed, because there is nothing to reject, or because all regimes but one are already rejected.
         """
         return self._decided("reject")
 
@@ -299,7 +301,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if no regime is newer than the warm-up, or no normal regime would be left, so that nothing changed.
+            False if nothing changed, because no regime is newer than the warm-up, or because no normal regime would be left.
         """
         return self._decided("unlearn")
 

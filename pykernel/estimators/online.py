@@ -31,14 +31,15 @@ OF_RULES = """{{{rules}}}
         "spectrum-softmax"), or "krls-t" if ``n_max`` or a kernel other than the default is given. Unless a width is
         given, this model standardises the inputs. It centres labels that are numbers, learns a linear part in addition
         to the rule, and estimates the noise. A named rule learns as in its paper. "klms": stochastic gradient. "qklms":
-        as "klms", but a sample near a stored vector only changes that vector's multiplier. "krls-t": recursive least
-        squares that can forget, and that predicts its variance. "fb-krls": least squares on the stored samples.
+        as "klms", but a sample near a stored vector changes only that vector's multiplier. "krls-t": recursive least
+        squares that can forget, and that estimates its predictions' variance. "fb-krls": least squares on the stored samples.
         "sw-krls": least squares on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added
         until the budget is full, and never removed. "knlms": normalised gradient steps for all multipliers; vectors are
-        added as with "ald-krls". Four linear models with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls"
-        of the inputs and their products, "rff-rls" of random Fourier features, which approximate a kernel. Sums of a
-        few sinusoids with learned frequencies: "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised
-        gradient steps, and, for classes only, "spectrum-softmax", which estimates probabilities."""
+        added as with "ald-krls". Four rules learn linear models with an intercept: "nlms" and "rls" use the inputs,
+        "quadratic-rls" also uses their products, and "rff-rls" uses random Fourier features, which approximate a kernel.
+        Three rules learn sums of a few sinusoids, including their frequencies: "spectrum-ekf" with a Kalman filter,
+        "spectrum-nlms" with normalised gradient steps, and "spectrum-softmax", which is for classes only and estimates
+        probabilities."""
 COMMON = {
     "precision": Parameter(
         "",
@@ -52,7 +53,8 @@ COMMON = {
         must=whole(1) | LEFT_OUT,
         text="""int
         Number of passes of ``fit`` over the data, in order. None: 5 for {rules}, which correct
-        only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.""",
+        only a part of each error; 1 for all other rules, which solve least squares and would count a repeated sample
+        as new evidence.""",
     ),
     "input_max_abs": Parameter(
         "input",
@@ -87,9 +89,9 @@ ANSWERS = {
         "weights",
         kind=str | Sequence[float] | Mapping[Any, float] | None,
         text="""{"balanced"}, dict or sequence of float
-        ``predict`` returns the class whose probability times weight is largest. A dict contains the weights of
-        classes (missing classes have the weight 1), a sequence contains one weight for each of ``classes_``, and with
-        "balanced" a class with the share c of the labels has the weight 1 / sqrt(c). Probabilities do not change. None: all
+        ``predict`` returns the class whose probability times weight is largest. A dict gives the weights of some
+        classes; all others have the weight 1. A sequence gives one weight for each of ``classes_``. "balanced": a class
+        that makes up the fraction c of the labels has the weight 1 / sqrt(c). Probabilities do not change. None: all
         weights are equal. Only for models without a rule.""",
     ),
 }
@@ -124,7 +126,7 @@ class _BudgetedKernelModel(Streaming):
 
         Novelty is the squared distance of ``k(x, .)`` from the span of the expansion vectors. It is near 0 close to these
         vectors, and between 1 and ``1 + ridge`` far from all of them. If the technique keeps no matrix, novelty is
-        ``1 - k^2`` for the nearest vector. No labels are needed, so a drifting sensor or a new operating point can be
+        ``1 - k(x, v)^2`` for the nearest vector v. No labels are needed, so a drifting sensor or a new operating point can be
         detected before the model has learned it.
 
         Parameters
@@ -154,8 +156,8 @@ class _BudgetedKernelModel(Streaming):
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         """Return True if the rule has a kernel, or if a parameter of the kernel is given: the spec then has a [kernel].
 
-        If the rule is linear, the spec refuses this section.  If no rule is given, the spec chooses a default rule that
-        has a kernel.
+        With a linear rule, the spec refuses this section.  Without a rule, this section makes the spec choose a default
+        rule that has a kernel.
         """
         return values["rule"] in declared("kernel") or bool(self._stated(*KERNEL))
 
@@ -166,7 +168,7 @@ class _BudgetedKernelModel(Streaming):
             return f"scale the inputs to magnitudes near 1, or lower {rate or 'prior_variance'}"
         if rate is None:
             return "raise ridge"
-        # the rule treats the vectors' kernel functions as orthogonal
+        # fklms treats the vectors' kernel functions as orthogonal; the smaller sigma is, the better this holds
         crowded = isinstance(spec, KernelSpec) and projection_of(spec) == "fklms"
         return f"lower {'sigma or ' * crowded}{rate}"
 
@@ -177,10 +179,10 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is predicted,
     and ``rule`` determines how the error of the prediction is corrected. When the budget is exceeded, the least important vector
     is removed. Several labels share the vectors, but each label has its own multipliers. There are also rules for
-    linear models of the inputs, of their products or of random features: use them as a baseline, or if they are good
-    enough. Other rules learn sums of a few sinusoids, including their frequencies. If ``rule`` is None, the model takes
-    raw inputs and raw labels, and learns sinusoids, or a kernel expansion if ``n_max`` is given. If a kernel rule is
-    given by name, the model has no intercept, so centre labels that are far from zero.
+    linear models of the inputs, of their products or of random features: use such a model as a baseline, or instead of
+    a kernel expansion if it is good enough. Other rules learn sums of a few sinusoids, including their frequencies. If
+    ``rule`` is None, the model takes raw inputs and raw labels, and learns sinusoids, or a kernel expansion if ``n_max``
+    is given. If a kernel rule is given by name, the model has no intercept, so centre labels that are far from zero.
 
     Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
     starts from a fitted estimator therefore continues with the same bytes.
@@ -304,10 +306,11 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Continue to learn: learn these samples once, in order.
+        """Learn these samples once, in order, continuing from what was learned before.
 
         The first call fixes the number of outputs and, if ``sigma`` is "scale", derives the width from its data. Apart
-        from this, calls with consecutive parts of a stream give the same bytes as one call with the whole stream.
+        from this, calls with consecutive parts of a stream lead to the same state, byte for byte, as one call with the
+        whole stream.
 
         Parameters
         ----------
@@ -330,7 +333,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         return_std : bool, default=False
-            Whether to return standard deviations, too. Only for the rule "krls-t".
+            Whether to return standard deviations, too. Only with rule "krls-t".
         return_interval : bool, default=False
             Whether to return intervals, too. They contain the fraction ``interval_level`` of the labels.
 
@@ -343,8 +346,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
             With ``return_std``: standard deviations of the labels, in the labels' unit, including the noise. The scale
             of these deviations is estimated from the errors so far, and is the same for all outputs.
         lower, upper : ndarrays of the same shape
-            With ``return_interval``: the ends of the intervals, which cover all possible labels until 20 labels have been
-            learned.
+            With ``return_interval``: the ends of the intervals. Until 20 labels have been learned, the intervals cover all
+            possible labels.
 
         Raises
         ------
@@ -474,10 +477,10 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Continue to learn: learn these samples once, in order.
+        """Learn these samples once, in order, continuing from what was learned before.
 
         If ``sigma`` is "scale", the first call derives the width from its data. Apart from this, calls with consecutive
-        parts of a stream give the same bytes as one call with the whole stream.
+        parts of a stream lead to the same state, byte for byte, as one call with the whole stream.
 
         Parameters
         ----------
@@ -494,7 +497,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         """
         first = not hasattr(self, "model_")
         if first and classes is None:
-            raise ValueError("the first call of partial_fit needs classes, a list of all classes that may ever occur")
+            raise ValueError(
+                "the first call of partial_fit needs the argument classes: all classes that may ever occur"
+            )
         if classes is not None:
             classes = np.unique(column_or_1d(classes))
             if not first and not np.array_equal(classes, self.classes_):
@@ -579,7 +584,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         if isinstance(weights := self._given().get("class_weight"), Mapping):
             strange = [name for name in weights if name not in positions]
             self._where.need(
-                not strange, f"class_weight holds {strange[:1]}, which is not one of the classes, {classes.tolist()}"
+                not strange,
+                f"class_weight has an entry for {next(iter(strange), None)!r}, which is not one of the classes, "
+                f"{classes.tolist()}",
             )
             section["weights"] = [float(weights.get(name, 1.0)) for name in classes.tolist()]
         return section, {"classes_": classes, "_positions": positions}

@@ -80,7 +80,7 @@ class Parameter:
     key: str = ""  # the key in the section, if it differs from the parameter's name
     default: Any = None
     kind: Any = Any  # the parameter's type, for signatures
-    must: Must | None = None  # requirement that no spec checks, or that the spec expresses in other words
+    must: Must | None = None  # requirement that the spec does not check, or words differently
     text: str = ""  # description for docstrings; empty: the description in the spec's declaration
 
 
@@ -104,7 +104,7 @@ def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Pa
 
 
 def _plain_type(annotation: Any) -> Any:
-    """Return a declaration's type without bounds or, for a choice among words, the type of the words."""
+    """Return a declaration's type without its bounds or, for a Literal, the type of its values."""
     if get_origin(annotation) is Annotated:
         return _plain_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
@@ -115,7 +115,7 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def moved(parameters: Mapping[str, Parameter], behind: Mapping[str, str]) -> dict[str, Parameter]:
-    """Return the parameters in another order.  behind: name of a parameter -> name of the parameter that it follows."""
+    """Return the parameters in another order.  behind: name of a parameter to move -> name of the parameter to put it after."""
     names = list(parameters)
     for name, before in behind.items():
         names.remove(name)
@@ -145,7 +145,7 @@ class Declared:
 
     @classmethod
     def _families(cls) -> Sequence[Family]:
-        """Return the families of models whose keys are parameters."""
+        """Return the families of models whose keys in a spec are parameters of this class."""
         return ()
 
     @classmethod
@@ -203,7 +203,7 @@ class Initialiser:
         known = self._kind._parameters()
         for name in named:
             if name not in known:
-                meant = did_you_mean(name, known, f"there are: {', '.join(known)}")
+                meant = did_you_mean(name, known, f"the parameters are: {', '.join(known)}")
                 raise UnknownParameter(f"{self._kind.__name__}: {name!r} is not a parameter; {meant}")
         bound = self.__signature__.bind(instance, *given, **named)
         bound.apply_defaults()

@@ -33,7 +33,7 @@ PARAMETERS = {
     "resolution": NUMBERS,
     "precision": Parameter("", default="float32", kind=str),
 }
-"""The keys of a spec's [signal] that define features."""
+"""The parameters: the keys of [signal] that define features, and the precision."""
 
 
 class SignalFeatures(TransformerMixin, KernelEstimator):
@@ -51,24 +51,25 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     window : int, default=None
         Number of raw samples in a window. None: there are no windows, and the raw samples are the features.
     hop : int, default=None
-        Number of raw samples from one window to the next, a divisor of ``window``. None: ``window``.
+        Number of raw samples from the start of one window to the start of the next; it must divide ``window``. None: the
+        same as ``window``.
     rate : float, default=None
         Raw samples per second, for ``bands`` and features in Hz.
     features : sequence of str, or dict of sequences, default=None
         Features of each channel in a window, such as ``["mean", "rms"]``; a dict has a separate list for each channel.
     bands : sequence of (float, float), default=None
-        Pairs of frequencies in Hz. The feature is the root mean square of each channel between the two frequencies.
+        Pairs of frequencies in Hz. For each pair and channel, the feature is the root mean square between the two frequencies.
         ``window`` must be a power of two.
     log : bool, default=False
         For ``bands``: log2(1 + power / floor) instead of the root mean square, with floor = (max_abs / 2^20)^2.
     lags : sequence of int, default=None
         For each number n, the value n steps ago; 0 is now. None: ``[0]``.
     differences : sequence of int, default=None
-        For each number n, the difference between now and n steps ago.
+        For each number n, the difference between the value now and the value n steps ago.
     averages : sequence of int, default=None
         For each number n, the mean of the latest n steps.
     periods : sequence of int, default=None
-        For each period, in raw samples: cosine and sine of its phase, which is 0 before the first row.
+        For each period, in raw samples: the cosine and the sine of the phase, which is 0 before the first row.
     max_abs : float, or for int16 a sequence of floats, default=None
         Largest magnitude of a raw sample; for int16, each channel may have a separate limit. The device
         refuses a raw sample beyond the limit, and so does ``transform``. None: 1e6.
@@ -91,9 +92,9 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
 
     Notes
     -----
-    Each row of ``transform`` depends on earlier rows, so split by time, and do not shuffle. Most consecutive rows are
-    equal, so train on the result of ``steps``. A model that learns on the device needs ``[signal]`` in its own
-    spec.
+    Each row of ``transform`` depends on earlier rows, so split by time, and do not shuffle. With windows, most
+    consecutive rows are equal, so train on the result of ``steps``. A model that learns on the device needs ``[signal]``
+    in its own spec.
 
     ``transform`` takes O(n_samples (n_features_in_ + n_features_out)), and O(measures window / hop) more for each step.
     Spectra add O(n_features_in_ window log(window)) for each step.
@@ -225,7 +226,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self._made({"name": "windows", **model, "signal": signal, **content}, None)
 
     def _pushed(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the status of each raw sample, and the newest features after the sample, which are NaN before the first step."""
+        """Return (statuses, values): the status of each raw sample, and the newest features after it (NaN before the first step)."""
         X, spec = self._inputs(X), self._spec()
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)

@@ -34,7 +34,7 @@ MOST = 1024
 COMPARED = 2000
 """Widths and C are compared on at most this many samples."""
 COMPARED_L1 = 1000
-"""Replaces COMPARED for linear programming machines, because the time of HiGHS grows faster than the number of samples."""
+"""Replaces COMPARED for linear programming machines, because HiGHS needs more than twice the time for twice the samples."""
 ROUGH_PRICE = 1.0
 """Tolerance for the prices in the cross-validation of a linear programming machine.  Each fold's training begins with
 the vectors chosen for all samples, and adds vectors whose price is above this tolerance."""
@@ -99,8 +99,8 @@ PARAMETERS["progress"] = Parameter(
     default=False,
     kind=bool,
     text="""bool or callable
-    Whether to show on a terminal that training is running. A function is called with the completed fraction of the work on
-    a basis, from 0 to 1, and a description of this work.""",
+    True: show on a terminal that training is running. A function: it is called with the completed fraction of the current
+    stage, from 0 to 1, and a description of this stage.""",
 )
 
 ATTRIBUTES = {
@@ -118,11 +118,11 @@ ATTRIBUTES = {
     "reached_": """str
         A sentence that describes the result with the last basis, and says why the basis did not grow further.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        The same functions in terms of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
+        The model's functions in terms of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
         ``penalty="l1"``.""",
     "candidates_": """list of dict
-        The compared widths and ``C``, the best first, with the keys width, C, error and press (mean squared difference
-        from the targets).""",
+        The compared widths and ``C``, the best first, with the keys "width", "C", "error" and "press" (mean squared
+        difference from the targets).""",
     "cv_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
         Values of the functions at each sample, from models trained on the same basis without the sample's fold (with
         ``penalty="l1"``, each fold may add vectors); NaN where a sample's weight is 0.""",
@@ -132,13 +132,13 @@ ATTRIBUTES = {
         Coefficients (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to
         ``cv_predictions_``.""",
     "interrupted_": """bool
-        Whether Ctrl-C ended the training; the model then uses the last finished basis. If Ctrl-C only ended the
-        cross-validation, the error and the probabilities are missing.""",
+        Whether Ctrl-C ended the training; the model then uses the last finished basis. If Ctrl-C ended only the
+        cross-validation, ``cv_error_`` is NaN, and a classifier has no probabilities.""",
     "n_features_in_": OF_MACHINES["n_features_in_"],
     "feature_names_in_": OF_MACHINES["feature_names_in_"],
 }
 Duals = Callable[[float], list[svm.Dual]]
-"""A function that returns, for a given C, the dual problems of the samples with a weight above 0."""
+"""A function that takes C and returns each function's dual problem for the samples with a weight above 0."""
 
 
 class _SupportVectorMachine(KernelMachine):
@@ -148,7 +148,7 @@ class _SupportVectorMachine(KernelMachine):
     _grows = True
 
     def _fit_machine(self, X: np.ndarray, targets: Targets, counts: np.ndarray, duals: Duals) -> np.ndarray:
-        """Choose width and C, train on the samples with a weight above 0, and return the cross-validated values, (n, o)."""
+        """Choose width and C, train on the samples with a weight above 0, and return the functions' cross-validated values, (n, o)."""
         values = self._given()
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
@@ -243,7 +243,7 @@ class _SupportVectorMachine(KernelMachine):
             mine = kernel.with_width(width)
             basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
             for c in each:
-                tell(len(self.candidates_) / cells, f"comparing {cells} pairs of a width and C")
+                tell(len(self.candidates_) / cells, f"comparing {cells} pairs of width and C")
                 parts_of = [dual.part(at) for dual in duals(c * more)]
                 if sparse:
                     left = lp.left_out(parts_of, mine, x, folds, basis=basis, n_max=most)
@@ -260,8 +260,8 @@ class _SupportVectorMachine(KernelMachine):
 class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
     """Support vector machine for classification, trained by an interior-point method on a greedy basis.
 
-    The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, with y = 1
-    and -1. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear programming
+    The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, where y
+    is 1 or -1. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear programming
     machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
     function that separates it from all other classes, and the class with the largest value is predicted. The basis
     grows until the functions are optimal, within ``tol``, among all functions whose vectors are the samples.
@@ -276,7 +276,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
 
     See Also
     --------
-    LSSVMClassifier : Minimises squared errors, with leave-one-out in closed form.
+    LSSVMClassifier : Minimises squared errors; leave-one-out has a closed form.
 
     Notes
     -----
@@ -368,7 +368,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
     See Also
     --------
-    LSSVMRegressor : Minimises squared errors, with leave-one-out in closed form.
+    LSSVMRegressor : Minimises squared errors; leave-one-out has a closed form.
 
     Notes
     -----

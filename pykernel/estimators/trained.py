@@ -33,7 +33,7 @@ STARTS = ("k-means", "rows")
 
 
 def _is_table(value: Any) -> bool:
-    """Return whether a value is a table of numbers."""
+    """Return True if the value can be converted to a two-dimensional array of numbers."""
     try:
         return bool(np.asarray(value, np.float64).ndim == 2)
     except (TypeError, ValueError):
@@ -201,8 +201,9 @@ class _TrainedVectors(Expansion):
     ) -> tuple[vectors.Trained, np.ndarray]:
         """Train on classes, or on labels that were standardised with ``middle`` and ``deviation``.
 
-        folds: targets by which the folds of the cross-validation are stratified.  Returns the result of the training, and a
-        linear model's cross-validated predictions for the compared samples, with the same folds, (n_compared, n_functions).
+        folds: targets by which the folds of the cross-validation are stratified.  Returns (result, linear): the result of the
+        training, and a linear model's predictions for the compared samples, cross-validated with the same folds,
+        (n_compared, n_functions).
         """
         self._near_one("inputs", X)
         self._where.need(
@@ -210,7 +211,7 @@ class _TrainedVectors(Expansion):
         )
         m = self._count(len(X))
         self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        # the extremes of each input, and its value farthest from an integer, so that only integer inputs are treated as counts
+        # keep each input's extremes, and its value farthest from an integer: only inputs without fractions are treated as counts
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
@@ -260,7 +261,7 @@ class _TrainedVectors(Expansion):
         compared[found.places] = True
         said = np.zeros_like(found.left_out)
         for name in np.unique(fold[found.places]):
-            # if the search was interrupted, only one fold was compared
+            # after an interrupt, only one fold was compared, so train on all samples outside it
             mine = (fold != name) & (compared | found.interrupted)
             model, asked = Ridge(LINEAR_RIDGE), fold[found.places] == name
             model.fit(X[mine], targets[mine], sample_weight=counts[mine])
@@ -340,8 +341,8 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
     """Kernel machine with few vectors, which are trained together with widths and weights.
 
     ``f(x) = sum_i alpha_i exp(-1/2 sum_j (scale_j (x_j - vectors_ij))^2) + bias``. Other models choose samples as vectors;
-    this model optimises the vectors. It is a sparse kernel machine with optimised centres, or a radial basis function
-    network whose parameters are all trained.
+    this model optimises the vectors. It can be seen as a sparse kernel machine with optimised centres, or as a radial
+    basis function network whose parameters are all trained.
 
     Parameters
     ----------
@@ -353,7 +354,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 
     See Also
     --------
-    LSSVMRegressor : Its vectors are the samples, with leave-one-out in closed form.
+    LSSVMRegressor : Its vectors are the samples; leave-one-out has a closed form.
 
     Notes
     -----
@@ -433,7 +434,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 
 
 class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
-    """Kernel machine for classes with few vectors, which are trained together with widths and weights.
+    """Kernel classifier with few vectors, which are trained together with widths and weights.
 
     The functions have the same form as in ``TrainedKernelRegressor``. Training minimises the cross-entropy of the
     functions' softmax or, for two classes, the logistic loss of one function.
@@ -448,7 +449,7 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
 
     See Also
     --------
-    KernelFisherClassifier : Its vectors are samples, with leave-one-out in closed form.
+    KernelFisherClassifier : Its vectors are samples; leave-one-out has a closed form.
 
     Notes
     -----

@@ -25,9 +25,9 @@ COUNTED = "void counted(int32_t rows, const float *values, int16_t *x)"
 
 
 class CModel:
-    """A model in generated C code, compiled for the host.  It has the methods of HostModel, and its own memory.
+    """A model in generated C code, compiled for the host.  It has its own memory, and methods like those of HostModel.
 
-    patch: a function that changes the C text before it is compiled (for negative controls).
+    patch: a function that is applied to the text of each C file before it is compiled (for negative controls).
     whole: whether to compile the snapshot functions immediately.  By default, they are compiled when one of them is
     first called, because they take nearly half of the compilation time and most comparisons do not need them.
     """
@@ -61,7 +61,7 @@ class CModel:
 
     @functools.cached_property
     def _whole(self) -> Any:
-        """The library that includes the snapshot functions.  Both libraries work on this object's memory."""
+        """The library with the snapshot functions.  Like the library without them, it works on this object's memory."""
         return self._compiled(self.library.with_name("whole.so"), self.sources)
 
     def function(self, name: str) -> Any:
@@ -76,7 +76,7 @@ class CModel:
         return self.function(name)(self.pointer(self.memory.buffer, f"{self.spec.name}_t *"), *args)
 
     def callback(self, name: str, function: Callable[..., int]) -> Any:
-        """Return a C callback of the function type NAME_<name> that calls a Python function.
+        """Wrap a Python function as a C callback of the function type NAME_<name>.
 
         Keep a reference to the callback for as long as the C code may call it.
         """
@@ -90,8 +90,8 @@ class CModel:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row, then learn it.  Returns (answers, statuses), like HostModel.prequential.
 
-        y: (rows, 0) if there are no labels.
-        predict: whether to predict.  A model that does not learn only predicts, and the statuses are those of its
+        y: the labels; if there are none, an array of shape (rows, 0).
+        predict: whether to predict.  If the model does not learn, it always predicts, and the statuses are those of the
         predictions.
         """
         program, real = self.spec.program, self.spec.real
@@ -105,7 +105,9 @@ class CModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values that NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Call NAME_<question> for each row.  Returns two arrays, like HostModel.ask: the answers, of shape (samples, values),
+        and the statuses.
+        """
         x = np.ascontiguousarray(x, self.spec.real.dtype)
         answers = self.spec.program.answers(question, len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
@@ -126,7 +128,10 @@ class CModel:
         return statuses
 
     def counts(self, values: np.ndarray) -> np.ndarray:
-        """Convert floats, (rows, numbers of a sample), to counts with NAME_counts, compiled with fused multiply-add operations."""
+        """Convert floats to counts with NAME_counts, compiled so that it may use fused multiply-add instructions.
+
+        values: an array of shape (rows, numbers of a sample).
+        """
         name, (rows, width), made = self.spec.name, values.shape, np.zeros(values.shape, np.int16)
         each = f"for (int32_t i = 0; i < rows; i++) {{ {name}_counts(values + (i * {width}), x + (i * {width})); }}"
         text = f'#include "{name}_counts.h"\n{COUNTED};\n{COUNTED}\n{{\n{each}\n}}\n'
@@ -141,7 +146,7 @@ class CModel:
         return made
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Return the values that NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Call NAME_<name>.  Returns the array of values that it writes, and its status, like HostModel.read."""
         values = self.spec.program.reading(name, self.memory)
         return values, int(self.call(name, self._numbers(values)))
 

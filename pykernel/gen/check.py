@@ -30,21 +30,22 @@ from pykernel.spec.model import Spec
 Progress = Callable[[float, str], None]
 Tell = Callable[[str], None]
 SAMPLES = 12_000
-"""Default number of random samples, which is enough to fill budgets and to replace vectors."""
+"""Default number of random samples: enough for a model to fill its budget, and then to replace vectors."""
 Devices = Sequence[tuple[str, int]]
-"""Devices whose rows follow each other in a stream: (name, number of rows)."""
+"""(name, number of rows) of each device, in the order in which the devices' rows follow each other in a stream."""
 HASHED = "state's hash"
 ONCE = slice(1)
-"""The rows of a call without a sample."""
+"""``Step.rows`` of a call that takes no sample."""
 
 
 @dataclass(frozen=True)
 class Report:
     """Result of a check: one row for each build, and the model's sizes.
 
-    ok: whether all rows and witnesses equal the reference.  engine: the engine that simulated the model.
-    witnesses: one row, with the keys ``engine``, ``equal`` and ``first_difference``, for each other engine that learned
-    the same stream.
+    engine: the engine that simulated the model.  ok: whether all builds and witnesses computed the same bytes as this
+    engine.
+    witnesses: for each other engine that ran the same stream, a row with the keys "engine", "equal" and
+    "first_difference".
     """
 
     ok: bool
@@ -53,7 +54,7 @@ class Report:
     statuses: dict[str, int] = field(default_factory=dict)
     """Name of a status -> number of updates that returned this status; for a model that does not learn, number of predictions."""
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
-    """For each action, visit and reading: name of a status -> how many calls returned it."""
+    """Name of an action, visit or reading -> name of a status -> number of calls that returned this status."""
     engine: str = ""
     witnesses: list[dict[str, Any]] = field(default_factory=list)
 
@@ -75,12 +76,14 @@ def check(
     statuses and outputs.
 
     memory: the state from which the model starts, if it has learned already.
-    stream: (inputs, labels) to be used instead of ``mixed_stream``; labels: (samples, 0) or None if there are none.
-    levels: the compiler flags of each build.  A default level whose flags a compiler does not know is left out.
+    stream: (inputs, labels), which replaces ``mixed_stream``.  If there are no labels, pass None or an array of shape
+    (samples, 0).
+    levels: the compiler flags of each build.  The last default level is left out for compilers that do not accept its
+    flags.
     progress: called with the fraction of the work that is done, from 0 to 1, and with the next step.  If not given, steps
     that take longer than two seconds are announced on standard error.
-    engine: the only engine that simulates the model.  If not given, the first engine of ``engines_of_a_check`` is the
-    reference, and the other engines are compared with it after all builds, as witnesses.
+    engine: the only engine that simulates the model.  If not given, the first engine of ``engines_of_a_check`` simulates
+    it, and each of the other engines is compared with the first one after all builds, as a witness.
     tell: called with a sentence for each verdict, as soon as it is known.
     devices: see ``Reference``.
     """
@@ -90,7 +93,7 @@ def check(
     builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
 
     def make(c: Compiler, level: str) -> CModel:
-        """Compile the model.  Each compiler compiles the snapshot functions only once, because the stream does not use them."""
+        """Compile the model.  The snapshot functions are compiled only at the first level, because the stream does not call them."""
         return CModel(project, c, tuple(level.split()), whole=level == levels[0])
 
     told = told_late() if progress is None else contextlib.nullcontext(progress)
@@ -99,7 +102,7 @@ def check(
         say(0.0, "generating C")
         project = build(spec, memory)
         say(0.1, f"simulating with {first}")
-        # first, one compiler works alone, so that the first verdict does not wait for a core
+        # the first build starts before the others, so that they do not delay the first verdict
         made = [compiling.start(make, *built) for built in builds[:1]]
         reference = Reference(project, memory, x, y, first, devices)
         made += [compiling.start(make, *built) for built in builds[1:]]
@@ -156,20 +159,20 @@ class Device(Protocol):
         """
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values that NAME_<question> writes for each row, (samples, values), and the statuses."""
+        """Call NAME_<question> for each row.  Returns two arrays: the answers, of shape (samples, values), and the statuses."""
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Call NAME_<name> with each row and its label.  Returns the statuses."""
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Return the values that NAME_<name> writes, (values,), and its status."""
+        """Call NAME_<name>.  Returns the array of values that it writes, and its status."""
 
 
 class Step(NamedTuple):
-    """Calls to one function: one for each row in ``rows``, or a single one without a sample.
+    """Calls to one function: a call for each row in ``rows``, or a single call without a sample.
 
-    "learn" predicts each row and then learns it; "hash" reads the state's hash; "init" resets the model.  after: the end of a
-    sentence, which says when the calls were made.
+    A step of the kind "learn" predicts each row and then learns it, "hash" reads the state's hash, and "init" resets the
+    model.  after: the end of an error message, such as " after update 99", which says when the calls were made.
     """
 
     kind: Literal["learn", "hash", "init", "action", "visit", "question", "reading"]
@@ -179,7 +182,7 @@ class Step(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Values that the calls of a step wrote and returned, and a checksum of the memory after the calls."""
+    """The values that the calls of a step wrote, the statuses that they returned, and a checksum of the memory after them."""
 
     name: str
     values: np.ndarray
@@ -209,18 +212,19 @@ class Reference:
     learned.  Next, the program's questions are called on some rows of the part (on all rows if nothing is learned), and
     then its readings.  ``hash`` is the ``state_hash`` after the last row was learned, before anything else changes the model.
 
-    For a program with actions or visits, there is a second pass with a new model, which uses only the last rows of each
-    part.  In each part, the actions ``between`` and the visits of some of these rows come before the questions.  After
-    the middle part, all other actions are called, and then the actions ``between`` once more.
+    For a program with actions or visits, a second pass runs the last rows of each part through a new model.  In each part
+    of this pass, the actions in ``between`` are called and some of the rows are visited before the questions.  After the
+    middle part, all other actions are called, and then the actions in ``between`` once more.
 
-    devices: if the stream has the rows of many devices, each device is a part, for which the model is reset.
+    devices: if the stream has the rows of several devices, each device's rows are one part, and the model is reset
+    between two parts.
     """
 
     PARTS = 4
-    # limit on a call's rows times the model's bytes, so that each call takes a fraction of a second and interrupts are noticed
+    # a call gets at most PIECE / (bytes of the model) rows, so that it takes a fraction of a second and interrupts are noticed
     PIECE = 2**24
     AGAIN = 250  # the second pass uses this many rows at the end of each part, or a quarter of the part if that is more
-    ASKED = 16  # number of rows in each part on which questions are asked; they are spread over the part
+    ASKED = 16  # number of rows in each part about which questions are asked; these rows are spread over the part
     VISITED = 64  # number of rows in each part that are visited
     LATE, DELAY = 24, 3  # number of rows in each part whose labels come late; delay of these labels, in rows
 
@@ -265,7 +269,7 @@ class Reference:
         return Report(ok, rows, figures, self._counts("update"), calls, self.engine, list(witnesses))
 
     def _counts(self, name: str) -> dict[str, int]:
-        """Return how often a function returned each status, in the first pass that calls the function: name of the status -> count."""
+        """Count the statuses that a function returned in the first pass that calls it: name of a status -> count."""
         told = [[result.statuses for result in results if result.name == name] for results in self.results]
         found = np.concatenate([*next(filter(None, told), []), np.zeros(0, np.int32)])
         names = {int(m): m.name.lower() for m in self.spec.program.status}
@@ -321,7 +325,7 @@ class Reference:
                 yield Step("learn", "update", slice(due, due + 1), f" with labels {self.DELAY} rows late")
 
     def _call(self, model: HostModel | Device, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """Run a step.  Returns the values that its calls wrote, (calls, values), and the calls' statuses."""
+        """Run a step.  Returns two arrays: the values that its calls wrote, of shape (calls, values), and the calls' statuses."""
         x, y = self.x[step.rows], self.y[step.rows]
         match step.kind:
             case "learn":
@@ -366,8 +370,9 @@ class Reference:
         return row | self.verdict(device) | (self._header(device) if self.spec.program.is_int16 else {})
 
     def _header(self, device: CModel) -> dict[str, Any]:
-        """Compare the generated conversion of floats to counts with the host's conversion, also for floats halfway
-        between two counts.
+        """Check that the C code converts floats, even those halfway between two counts, to the same counts as the host.
+
+        Returns the entries that this changes in the report's row; {} if all counts are equal.
         """
         values = near_halves(self.spec)
         different = self.spec.raw_inputs(values) != device.counts(values)
@@ -386,7 +391,7 @@ class Reference:
     def verdict(self, device: Device) -> dict[str, Any]:
         """Run the stream on a device of any kind.
 
-        Returns entries for the report's row, such as whether all results equal the host's, and the first difference.
+        Returns entries for the report's row.  "equal" is whether all results equal the host's.
         """
         selftest = "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"
         results: list[list[Result]] = []
@@ -405,7 +410,7 @@ class Reference:
         return {"selftest": selftest, "equal": equal, "state_hash": hashed, "first_difference": difference}
 
     def first_difference(self, device: Device, same: Sequence[int]) -> str:
-        """Return the first call whose results differ between host and device, and what differs.
+        """Return a message that names the first call whose results differ between host and device, and says what differs.
 
         same: for each pass, the number of steps at its beginning whose results are equal.
         """
@@ -475,7 +480,7 @@ def shown(value: Any) -> str:
 def differing_fields(
     host: HostModel, device: Device, where: tuple[str, str] = ("on the host", "in C")
 ) -> Iterator[str]:
-    """Return the fields whose bytes differ, each with the first differing position and both values."""
+    """Yield a message for each field whose bytes differ, with the first differing position and its two values."""
     for slot in host.memory.layout.slots:
         a, b = host.memory.field(slot.name), device.memory.field(slot.name)
         if a.tobytes() != b.tobytes():

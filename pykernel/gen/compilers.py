@@ -31,8 +31,8 @@ STRICT = (
     "-Werror",
 )
 LEVELS = ("-O0", "-O3", "-O3 -march=native")
-"""Compiler flags of the builds that a check compares.  The last build may use every instruction of this processor:
-compilers have been seen to change results with vector and fused multiply-add instructions."""
+"""Compiler flags of the builds that a check compares.  The last build may use every instruction of this processor,
+because some compilers have changed results by using vector and fused multiply-add instructions."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def compile_c(
         # zig adds its sanitizer to debug builds, and the sanitizer needs zig's runtime library
         words += ["-fno-sanitize=all", "-fno-stack-protector", *([] if "-g" in flags else ["-g0"])]
         if "-shared" in mode and sys.platform == "linux":
-            # otherwise zig first compiles libraries for half a minute; this process already has memset and the like
+            # otherwise zig compiles its libraries first, for half a minute; memset and the like are already in this process
             words.append("-nostdlib")
     run = _run(chosen, words, output.parent)
     if run.returncode != 0:
@@ -140,10 +140,10 @@ def compile_c(
 
 
 def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a compiler.  folder: the folder for temporary files, which a killed compiler leaves behind."""
+    """Run a compiler.  folder: where the compiler puts temporary files; a compiler that is killed leaves them behind."""
     environment = {**os.environ, **({"TMPDIR": str(folder)} if folder else {})}
     if chosen.name == "zig":
-        # the keys of zig's cache depend on the content, so pykernel can keep the cache between runs, in a folder of its own
+        # zig's cache is keyed by content, so it stays valid between runs; pykernel keeps it in a folder of its own
         cache = str(_zig_cache())
         environment |= {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
     return run_program(words, environment)
@@ -151,10 +151,10 @@ def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> 
 
 @functools.cache
 def _zig_cache() -> Path:
-    """Return a folder for zig's cache to which no other user can write, because zig links the files in its cache.
+    """Return a folder for zig's cache.  No other user can write to this folder, because zig links the files in its cache.
 
-    The folder is in the user's cache or, if the cache cannot be used, among the temporary files.  If neither can be
-    used, a new folder is made.
+    The folder is in the user's cache folder; if that cannot be used, in the folder for temporary files; or else it is a
+    new temporary folder.
     """
     import platformdirs
 

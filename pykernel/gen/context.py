@@ -205,7 +205,7 @@ def _used_capacities(spec: Spec, code: ModelCode) -> dict[str, int]:
 
 
 def _names(spec: Spec) -> dict[str, list[str]]:
-    """Return a line for each input, label and class: its name in C, then its name in the spec."""
+    """Return, by heading, a line for each input, label and class: its name or index in C, then its name in the spec."""
 
     def listed(names: Sequence[str] | None, symbol: str) -> list[str]:
         return [f"{symbol.format(i)} {name}" for i, name in enumerate(names or ())]
@@ -252,7 +252,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
             lines.append(f"  - {name if name == 'each input' else quoted_name(name)}{means}{rest}")
         if signal is not None:
             units = ", ".join(f"{unit:.6g}" for unit in spec.feature_units[1])
-            quoted["Features"] += f"; the size of one count of each: {units}"
+            quoted["Features"] += f"; the size of one count, feature by feature: {units}"
     elif _ranged(spec):
         lines[0] = f"{what}; each a `{real}`, in the ranges below."
         names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
@@ -271,7 +271,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
 def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
     """Return the parts of the examples that depend on the model's main question and on the kind of its labels."""
     name, macro, program = spec.name, printer.macro, spec.program
-    kind = program.label_kind if program.learns else "none"  # kind of the labels that the model takes
+    kind = program.label_kind if program.learns else "none"  # a model takes labels only if it learns
 
     def shown(what: str, variable: str, whole: bool, several: bool) -> dict[str, str]:
         value = f"{variable}[0]" if several else variable
@@ -350,12 +350,12 @@ def _int16(spec: Any) -> dict[str, Any]:
 
 
 def _alike(values: np.ndarray) -> list[str]:
-    """Return numbers in float32 as C; a single number if all are equal."""
+    """Return float32 numbers as C literals; a single literal if all numbers are equal."""
     return [number(value, FLOAT32) for value in (values[:1] if (values == values[0]).all() else values)]
 
 
 def _clamps(signal: SignalSection) -> list[str]:
-    """Return C code that raises raw samples to the lowest accepted value: a line for each channel, or a loop if all channels are equal."""
+    """Return C code that raises raw samples to the lowest accepted value: a line for each channel, or a loop if all limits are equal."""
     lows = [-int(most) for most in channels_of(signal).most]
     lines = [f"if (x[{i}] < {low}) {{ x[{i}] = {low}; }}" for i, low in enumerate(lows)]
     if len(lows) > 1 and len(set(lows)) == 1:
@@ -370,7 +370,7 @@ def _label_type(program: Program, printer: Printer) -> str:
 
 
 def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
-    """Return a question for the check's driver: its name, and the type and number of the values that it writes."""
+    """Return a question for the templates: its name, and the type and number of the values that it writes."""
     kind = spec.program.written(name)
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 

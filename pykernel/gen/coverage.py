@@ -39,17 +39,17 @@ FAULTS = {
 """C operator -> the operator with which a fault replaces it."""
 OPERATOR = re.compile(f"(?<= )({'|'.join(map(re.escape, FAULTS))})(?= )")
 MOST_FAULTS = 40
-"""Largest number of faults that are tried, spread evenly over the file."""
+"""At most this many faults are tried.  They are spread evenly over the file."""
 SECOND = "ulimit -t 1; exec ./run"
 """The command that runs the self-test, with a limit of one second of CPU time, because a fault may make a loop endless."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Line numbers of NAME.c.
+    """Line numbers in NAME.c.
 
-    reached: the lines that the self-test runs, or in which it detects the inserted fault.  missed: the other examined
-    lines, with their text.
+    reached: the lines that the self-test runs, or in which it detects the inserted fault.  missed: number of each of the
+    other examined lines -> its text.
     """
 
     reached: tuple[int, ...]
@@ -57,7 +57,7 @@ class Coverage:
 
     @property
     def lines(self) -> int:
-        """The number of lines with code, or with faults."""
+        """The number of examined lines."""
         return len(self.reached) + len(self.missed)
 
     def __str__(self) -> str:
@@ -72,8 +72,9 @@ class Coverage:
 
 
 def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
-    """Build NAME.c for gcov, run only NAME_selftest, and count lines.  Returns None if this compiler has no gcov, or there is no shell.
+    """Build NAME.c for gcov, run only NAME_selftest, and find the lines that it runs.
 
+    Returns None if the compiler is not gcc, if gcov or a shell is missing, or if gcov fails.
     Raises CheckFailed if the C code does not compile, or if the self-test fails.
     """
     if compiler.name != "gcc" or not (shutil.which("gcov") and shutil.which("sh")):
@@ -99,11 +100,10 @@ def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
 
 
 def noticed_faults(project: Project, compiler: Compiler, lines: Sequence[int]) -> Coverage:
-    """Find out which faults the self-test detects.  At most one fault is inserted in each of these lines of the model's
-    functions.
+    """Insert faults, one at a time, into these lines of NAME.c, and find out which faults the self-test detects.
 
-    A fault is a replaced operator (see ``FAULTS``).  A fault is detected if the self-test fails, crashes, or does not
-    end.
+    A fault is a replaced operator (see ``FAULTS``).  Only lines of the model's functions get a fault, and each line gets
+    at most one.  A fault is detected if the self-test fails, crashes, or does not end.
     """
     code = _code(project)
     end = next(i for i, line in enumerate(code) if line.startswith(f"uint32_t {project.spec.name}_hash("))

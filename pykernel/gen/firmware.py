@@ -1,4 +1,4 @@
-"""Generate the program of a check, which executes the host's jobs on a board or on an emulated CPU.
+"""Generate a check's program for a board or an emulated CPU.  The program executes the jobs that the host sends.
 
 This module makes the program's C code and the list of jobs.
 """
@@ -17,7 +17,7 @@ from pykernel.language.primitives import C_TYPES
 from pykernel.spec.model import Spec
 
 RUN = 255
-"""Number of the job that predicts and learns samples.  Other jobs have the number of a function."""
+"""Number of the job that predicts and learns samples.  Every other job has the number of the function that it calls."""
 CHUNK = 48
 """Largest number of data bytes in a frame.
 
@@ -111,7 +111,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
     name, program, orders = spec.name, spec.program, orders_of(spec, header)
     if name in ("check", "page"):
         raise UserError(
-            f"the check's program around the model already has names that begin with {name}_; give the model another name"
+            f"the C code around the model already uses names that begin with {name}_; give the model another name"
         )
     real = C_TYPES[spec.real.dtype.str[1:]]
     labels = program.label_array(spec.capacities)
@@ -136,7 +136,9 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
     push = f"{name}_{named['gather']}(&model, x)" if late else None
     if program.reads and not spec.inner.program.learns:
-        push = takes[RUN]  # the call only gathers a row, and the answer is for this row
+        push = takes[
+            RUN
+        ]  # this only gathers the row, and comes before the question, because the answer is about this row
     visits = f"order[0] >= {orders.first_visit}u"
     kind = "int32_t" if labels.is_class or program.is_int16 else real
     return {

@@ -32,7 +32,7 @@ STATED = ("user assertion", "postcondition")
 PROVER, PROVED = "z3", ("Valid", "Partially proven")
 """The prover, and the statuses of proved properties.  "Partially proven" means that a property holds if the preceding assertions hold."""
 COARSE, UNROLLED = 1, 128
-"""COARSE: Eva's precision in the first analysis.  UNROLLED: up to this many iterations of a loop are analysed separately."""
+"""COARSE: Eva's precision in the first analysis, which analyses up to UNROLLED iterations of a loop separately."""
 GOAL_SECONDS = 20
 """Seconds that the prover may take for one assertion about NaN."""
 KINDS = {
@@ -57,7 +57,8 @@ KINDS = {
 class Alarm:
     """An error that the analysis cannot rule out.
 
-    condition: the condition that could not be proved.  stack: the function with the error, and the calls that lead to it, innermost first.
+    condition: the condition that could not be proved.  stack: the function in which the error may occur, its caller, and
+    so on up to the driver.
     """
 
     kind: str
@@ -78,8 +79,8 @@ class Finding:
 
     ended: whether the analysis finished.  why: the reason if the analysis did not finish.  checks: name of an assertion
     -> whether it was proved.
-    coverage: C function -> (number of statements reached, number of all statements).  passed: lines of assertions about NaN that only WP
-    can prove.
+    coverage: C function -> (number of statements reached, number of all statements).  passed: (file, line) of each
+    assertion about NaN, which only WP can prove.
     """
 
     call: Call
@@ -131,7 +132,8 @@ def require() -> str:
 def _words(folder: Path, macro: str, level: str = "") -> list[str]:
     """Return the beginning of a command line, which sets the machine and allows any floating-point value.
 
-    The FPU's square root and the marks of loops are left out, because both are written in assembly.
+    It also leaves out the marks of loops and, except at the level "finite", the FPU's square root, because these are
+    written in assembly.
     """
     root = "" if level == FINITE else f" -D{macro}_NO_FPU"
     flags = f"-cpp-extra-args=-I{folder} -include {folder / FLOATS}{root} -D{macro}_MARKS=0"
@@ -177,7 +179,7 @@ def _eva(call: Call, folder: Path, macro: str) -> list[str]:
 
 
 def _wp(name: str, folder: Path, macro: str, text: str) -> list[str]:
-    """Return the command line that proves a file's assertions about NaN, and writes the file's table.  text: the file's text."""
+    """Return the command line that proves a file's assertions about NaN and writes a table of them.  text: the file's content."""
     absolute = re.findall(r"^static \w+ (\w+_absolute)\(", text, flags=re.MULTILINE)
     return [
         *_words(folder, macro),
@@ -215,7 +217,7 @@ def _properties(
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for row in rows:
-        # the directory is absolute, or relative to the shell's directory; for Frama-C's own files, it begins with FRAMAC_SHARE
+        # row["directory"] is absolute, or relative to $PWD; for Frama-C's own files, it begins with FRAMAC_SHARE
         name, number, status, kind = row["file"], int(row["line"]), row["status"], row["property kind"]
         foreign = row["directory"].startswith("FRAMAC_SHARE") or not (folder / name).is_file()
         if foreign or kind in ("assigns clause", "from clause"):
@@ -242,7 +244,7 @@ def _properties(
 
 
 def _stacks(log: str) -> dict[tuple[str, int], tuple[str, ...]]:
-    """Return the calls that lead to each alarm, innermost first: place of the alarm -> calls."""
+    """Return the call stack of each alarm: (file, line) of the alarm -> functions, innermost first."""
     found: dict[tuple[str, int], tuple[str, ...]] = {}
     for block in re.findall(r"^\[eva:alarm\] (.*(?:\n  .*)*)", log, flags=re.MULTILINE):
         place = re.match(r"(\S+):(\d+): Warning:", block)
@@ -256,7 +258,7 @@ def _stacks(log: str) -> dict[tuple[str, int], tuple[str, ...]]:
 def prove_passed(
     places: Iterable[tuple[str, int]], folder: Path, macro: str, timeout: float
 ) -> tuple[set[tuple[str, int]], float]:
-    """Prove assertions about NaN with WP.  Returns the proved assertions, as (file, line), and how many seconds this took.
+    """Prove assertions about NaN with WP.  Returns the (file, line) of each proved assertion, and the CPU time in seconds.
 
     WP assumes nothing about callers, but it assumes the preceding assertions about indices, which Eva proves or reports.
     """
@@ -282,14 +284,14 @@ def prove_passed(
 # ------------------------------------------------------------------------------------------------ the Makefile
 
 MAKEFILE = """\
-# Proves the C of this folder again, with Frama-C, Why3 and Z3 alone:
+# Repeats the proof of the C code in this folder; needs only Frama-C, Why3 and Z3:
 #
 #     make -j 2           # fails if anything is left unproved
 #
 # Written by pykernel prove for {about}.
 # What is proved, and what is not: docs/proof.md of pykernel.
 
-# Frama-C looks for files in the directory PWD, which the shell sets, not in the directory of make
+# Frama-C resolves paths against $PWD.  The shell sets it, so after make -C it is not make's working directory.
 export PWD := $(CURDIR)
 export WHY3CONFIG := $(CURDIR)/{provers}
 
@@ -297,8 +299,8 @@ unproved.txt: {tables}
 \tawk -F '\\t' '$(UNPROVED)' $^ | sort -u > $@
 \t@cat $@; test ! -s $@ && echo 'proved: {count} calls'
 
-# selects the rows of the tables that are not proved: properties that Eva leaves open, except the assertions about NaN that
-# WP proves; and statements after a call whose end the analysis does not reach
+# Selects the table rows that count as unproved: properties that Eva leaves open, unless WP proves them; and the driver's
+# checks after a call, if the analysis does not reach the end of the call.
 UNPROVED = FILENAME ~ /^wp_/ {{ if ($$5 ~ /^(user assertion|postcondition)$$/ && $$6 ~ /^(Valid|Partially proven)$$/) wp[$$2 ":" $$3]; next }} \\
     $$2 ~ /^({name}|{name}_snapshot|prove_[a-z]+)[.]c$$/ && $$5 !~ /^(assigns|from) clause$$/ && \\
     ($$6 !~ /^(Valid|Dead|Considered valid)/ || ($$6 == "Dead" && $$5 == "user check" && $$4 ".csv" == FILENAME)) && \\

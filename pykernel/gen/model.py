@@ -54,7 +54,7 @@ def printer_of(
 
 
 def data_of(spec: Spec, printer: Printer, functions: Functions) -> dict[str, list[dict[str, Any]]]:
-    """Return the parameters, constants and tables that these functions use, as the templates take them."""
+    """Return the parameters, constants and tables that these functions use, in the form that the templates take."""
     docs = {name: text for config in spec.program.configs for name, text in member_comments(config).items()}
     return printer.data(functions, spec.config, docs)
 
@@ -76,7 +76,7 @@ def model_code(spec: Spec, annotated: bool = False) -> ModelCode:
             raise DialectError(
                 entry.kernel.file,
                 entry.kernel.function.__code__.co_firstlineno,
-                f"{entry.kernel.name} is a question, but never writes its answer, {last}",
+                f"{entry.kernel.name} is a question, but never writes an answer to {last}",
             )
     return ModelCode(
         entries,
@@ -100,7 +100,7 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
         scalar = slot.array.scalar
         extents = [
             printer.extent(e, "(1L * %s)") for e in slot.array.extents
-        ]  # no cast: C++ warns of casts in a header
+        ]  # no cast, because C++ compilers warn about C-style casts
         shape = "" if slot.scalar else "".join(f"[{e}]" for e in extents)
         slots.append(
             {

@@ -10,7 +10,7 @@ BOARD = "the board "
 """Text before a board's name in the results of checks."""
 
 TEMPLATES = {
-    # plain C and CMake; the same CMakeLists.txt is an ESP-IDF component
+    # plain C and CMake; the same CMakeLists.txt also builds an ESP-IDF component
     "CMakeLists.txt": "CMakeLists.txt",
     "examples/main.c": "main.c",
     "VALIDITY.md": "VALIDITY.md",
@@ -18,7 +18,7 @@ TEMPLATES = {
     "library.properties": "library.properties",
     "library.json": "library.json",
     "examples/{name}/{name}.ino": "sketch.ino",
-    # Zephyr; this folder's name has a dash, so it differs from the Arduino sketch's folder, which has the model's name
+    # Zephyr; the dash in zephyr-app keeps this folder apart from the Arduino sketch's folder, which has the model's name
     "zephyr/module.yml": "module.yml",
     "zephyr/CMakeLists.txt": "zephyr_CMakeLists.txt",
     "zephyr/Kconfig": "Kconfig",

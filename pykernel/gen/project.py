@@ -62,8 +62,10 @@ class Project:
 
 @dataclass(frozen=True, repr=False)
 class Generated:
-    """The result of ``generate``.  figures: bytes of state, work and constants, and more.  default: the default rule; None if the spec
-    names a rule."""
+    """The result of ``generate``.
+
+    figures: the project's figures, such as "state_bytes".  default: the default rule; None if the spec names a rule.
+    """
 
     folder: Path
     files: list[Path]
@@ -173,7 +175,7 @@ def _build(
         context["snapshot"] = storage = snapshot_context(
             spec, valid, code.layout, frozenset(code.whose.drop), annotated
         )
-        # tables that both files use; NAME.c defines them
+        # tables that both NAME.c and NAME_snapshot.c use; NAME.c defines them
         storage["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in storage["tables"]}
     files = {path.format(name=spec.name): render(template, context) for path, template in _sources(context).items()}
     if "recorder" in also:
@@ -244,8 +246,8 @@ def _sources(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a project for ``Generated`` and the manifest.  extents: the sizes that are macros in the C
-    code, by the macros' names in lower case.
+    """Return a project's figures, such as sizes in bytes, for ``Generated`` and the manifest.  The entry "extents" has
+    the sizes that are macros in the C code, under the macros' names in lower case.
     """
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     return {
@@ -263,7 +265,7 @@ def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
 def stamp_of(files: Mapping[str, str]) -> str:
     """Return NAME_STAMP as a C literal: 32 bits that change when the code of any file in src/ changes.
 
-    Comments are ignored, because ``gen.record`` adds comments only to the header.
+    Comments are ignored, so that the stamp stays the same when ``gen.record`` adds comments to the header.
     """
     code = "".join(f"{path}\n{bare(text)}\n" for path, text in sorted(files.items()) if path.startswith("src/"))
     return f"0x{int.from_bytes(hashlib.sha256(code.encode()).digest()[:4], 'little'):08X}u"
@@ -272,7 +274,7 @@ def stamp_of(files: Mapping[str, str]) -> str:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """Return the value of NAME_hash for this memory.
 
-    If pykernel reports a number of samples with this hash, each sample was predicted before it was learned.
+    Where pykernel reports this hash after a number of samples, each sample was predicted before it was learned.
     """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 
@@ -281,7 +283,7 @@ def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str
     """Return, for a report, the sizes of the model's parts and of simple predictors, and the hashes of the
     configuration and of a state.
 
-    parts: name, bytes and contents of each part.  told: the event after which the model has this state.
+    told: the event after which the model has this state.  The entry "parts" has (name, bytes, contents) of each part.
     """
     from pykernel.host.simple import simple_bytes
 

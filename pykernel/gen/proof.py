@@ -33,12 +33,12 @@ LEVELS = {
     STATE: "from every state that load accepts, with every input",
     SNAPSHOT: "with any bytes in the model, the buffer and the storage",
     WILD: "with any bytes in the model, as after a RAM fault",
-    FINITE: "as at the level state, but with all reals within their limits: the reals stay within their limits, and outputs are finite",
+    FINITE: 'as at the level "state", but with all reals within their limits: the reals stay within their limits, and outputs are finite',
 }
 STATES, BYTES = 5, 3
-"""Eva's precision for calls that low precision does not prove, and for snapshots."""
+"""Eva's precision: STATES for calls that low precision does not prove, BYTES for the snapshot functions."""
 CHUNK = 64
-"""NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
+"""NAME_SNAPSHOT_CHUNK in the template ``snapshot.c``."""
 FLOATS = "prove_floats.h"
 """A header that the analysis includes first."""
 
@@ -49,7 +49,7 @@ class Call:
 
     files: C files that are analysed.  reached: C functions that the call reaches; if empty, the analysis finds these
     functions.  checks: number of assertions about the call.  precision: Eva's precision.
-    split: C functions for which Eva analyses the memory after each possible result separately.
+    split: C functions; after a call of one of them, Eva analyses each possible result separately.
     """
 
     level: str
@@ -104,7 +104,7 @@ class _Range:
         return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
 
     def split(self, level: str, counts: bool) -> list[str]:
-        """Return annotations for the lines before a call, with which Eva analyses each value in a count's range separately.
+        """Return annotations, to be placed before a call, that make Eva analyse each value in a count's range separately.
 
         If the memory may have any bytes, values below and above the range are separate cases, too.
         """
@@ -186,7 +186,7 @@ class _Writer:
         return Proof(self.spec, files, tuple(calls))
 
     def driver(self, level: str) -> tuple[str, list[Call]]:
-        """Return a driver in C, and the list of its calls: the model's functions, and NAME_init, NAME_reset and NAME_hash."""
+        """Return a driver in C, and its calls.  The driver calls the model's functions, NAME_init, NAME_reset and NAME_hash."""
         bodies, calls = [], []
         checks = {STATE: self.ranges, FINITE: [*self.ranges, *self.limits]}.get(level, [])
         for name, body, stated, reached, reads in self.bodies(level):
@@ -215,7 +215,9 @@ class _Writer:
         return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
 
     def floats(self) -> str:
-        """Return a header for Eva: |x| written in C, and the C library's square root instead of the FPU's, which Eva does not know."""
+        """Return a header for Eva.  It defines |x| in C, and replaces the FPU's square root, which Eva does not know, with
+        the C library's.
+        """
         end, zero = ("f", "0.0f") if self.printer.real == "float" else ("", "0.0")
         macro = self.name.upper()
         return (
@@ -241,8 +243,10 @@ class _Writer:
         )
 
     def bodies(self, level: str) -> Iterator[tuple[str, list[str], list[str], set[str], frozenset[str]]]:
-        """Yield, for each public function, its name, C code that calls it, assertions about its return values, the C functions that it
-        calls directly or indirectly, and the fields that it reads.
+        """Yield (name, code, stated, reached, reads) for each public function.
+
+        code: C code that calls the function.  stated: assertions about its outputs.  reached: the C functions that
+        the call reaches.  reads: the fields that the call reads.
         """
         name, prefix = self.name, self.printer.prefix
         for clear in ("init", "reset") if self.program.persistent else ("init",):
@@ -306,7 +310,7 @@ static int32_t any_status(void)
     return status;
 }}
 
-/* Storage that returns any bytes, which may differ at each call, and any status. */
+/* Storage callbacks.  They may return any status, and the bytes that are read may differ at each call. */
 static int32_t reads(void *given, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
 {{
     (void)given;

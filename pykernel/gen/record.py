@@ -43,7 +43,7 @@ SIZES = {
     "stack_bound_bytes": "stack at most",
 }
 HOST_SIZES = {"text_bytes": "code at -Os", "rodata_bytes": "constants"}
-"""Key of a size in bytes, in the report's row for a build -> the size's name in the table."""
+"""Key of a size (in bytes) in a build's row of the report -> name of this size in the table."""
 COVERAGE = re.compile(r"(\d+ of \d+(, but not \d+(, \d+)*)?)?")
 BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
@@ -82,10 +82,10 @@ def start_of(folder: Path, spec: Spec) -> Memory | None:
 def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = False) -> Path:
     """Add a report's rows to VALIDITY.md, the header and the manifest of the spec's project.
 
-    The bill of materials changes with the header.  Either all four files are written, or none.  A new row replaces an
-    earlier row of the same build and target.  Other earlier rows stay.  Generating the project again removes all rows.
-    Raises UserError if the folder holds another project, or a VALIDITY.md that was changed by hand; CheckFailed if the
-    self-test fails in the build that counts lines.
+    VALIDITY.html and the bill of materials change with these files.  Either all five files are written, or none.  A new
+    row replaces an earlier row for the same build and target.  Other earlier rows stay.  Generating the project again removes all rows.
+    Raises UserError if the folder holds another project, or a VALIDITY.md that was changed by hand.  Raises CheckFailed
+    if the self-test fails in the build for gcov.
     """
     made = require_project(folder, spec)
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
@@ -93,7 +93,7 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     said |= {
         "misra": misra(made.sources) or said["misra"],
         "tools": _tools(),
-    }  # without cppcheck here, the earlier result stays: it was recorded for the same C
+    }  # if cppcheck is not installed, its earlier result stays, because it is about the same C code
     reached = _coverage(spec, report)
     for result in report.rows:
         row = _row(result, report, recorded) | _cells(
@@ -171,7 +171,7 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
 
 
 def _coverage(spec: Spec, report: Report) -> dict[str, str]:
-    """Return the lines that the self-test runs and the faults that it detects.
+    """Return the cells "coverage", the lines that the self-test runs, and "faults", the faults that it detects.
 
     Returns {} unless gcc has compiled the C code on this machine and all rows are equal.
     """

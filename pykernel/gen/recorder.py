@@ -17,7 +17,7 @@ CALL = 24
 OFTEN = 16
 """Number of rows between two frames that name the columns."""
 AROUND = 2 + 1 + 2 + 1 + 4
-"""Number of bytes of a row's frame in addition to its parts: two zeros around it, kind, number, mask of the parts, CRC."""
+"""Number of bytes in a row's frame besides the parts: two zeros around the frame, kind, number, mask of the parts, CRC."""
 
 
 def recorder_files(

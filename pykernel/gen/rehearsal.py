@@ -34,8 +34,9 @@ ACTIONS = ("training", "action")
 """Kinds of entries that the self-test calls as actions."""
 KINDS = 16
 FAR, CLOSE, MIDDLE = 4, 2, 12
-"""How many times the distance from a center is halved between two kinds of samples (docs/decisions.md, "The self-test").  FAR: from
-outlying to usual samples.  CLOSE: from usual samples to those of a narrow cluster.  MIDDLE: from usual samples to those at the center."""
+"""How many times the distance from a center is halved between two kinds of samples (docs/decisions.md, "The self-test").
+FAR: from outlying to usual samples.  CLOSE: from usual samples to those of a narrow cluster.  MIDDLE: from outlying samples to those at the
+center."""
 ROWS = 4
 """Largest number of centers, apart from the last center."""
 MOVED = 4
@@ -46,9 +47,9 @@ three such numbers stays within float32."""
 
 
 class Kind(IntEnum):
-    """The kind of sample n of the sequence, which depends on n modulo 16.
+    """The kind of a sample: its number in the sequence, modulo 16.
 
-    The samples 8 to 11 form a narrow cluster.  Numbers that are not listed stand for usual samples.
+    The kinds 8 to 11 form a narrow cluster.  Kinds that are not listed are usual samples.
     """
 
     GATHERED = 1  # this and the next sample are taken without labels; their labels come later
@@ -60,7 +61,7 @@ class Kind(IntEnum):
     NARROW = 8
     VISITED = 10
     OUTLYING = 12
-    READ = 13  # all questions are asked, and all readings are read
+    READ = 13  # all questions and all readings are called
     REFUSED = 14  # an input is beyond its limit
     MISLABELLED = 15  # the label is beyond its limit, or not a class
 
@@ -119,7 +120,7 @@ class Calls:
     Bit i of a mask is for entry i.  The next bit is for the state's hash, and the two bits after it set a switch to 1 or to -1.
     kinds: calls with a sample of each kind.  events: (step, calls before the calls for the sample's kind).
     guards: calls with an impossible count in a field.  struck: calls with overwritten numbers.  last: calls at the end.
-    learn: entries that take a sample.  For a signal stage, only these are called for samples within a step.
+    learn: entries that learn a sample.  With a signal stage, only these are called for the raw samples within a step.
     """
 
     entries: tuple[Entry, ...]
@@ -156,7 +157,7 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
         dict.fromkeys((Kind.GATHERED, Kind.GATHERED + 1), of("gather", "label")) if of("gather") else {}
     )
     learns = of("gather", "label", "update")
-    begun = actions | of("visit", "reading")  # the model has not learned the sample yet
+    begun = actions | of("visit", "reading")  # these are called before the model learns the sample
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
     events.append(
         (plan.turned, actions & (actions - 1))
@@ -216,8 +217,8 @@ def sequence(spec: Spec) -> Sequence:
 
 
 def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, in the data's units: the centers of samples, (rows, numbers of a sample); the ``sizes`` of ``Sequence``,
-    (numbers,); and the sizes for usual samples, (numbers,).
+    """Return three arrays in the data's units: the centers, of shape (rows, numbers of a sample); ``Sequence.sizes``; and
+    the sizes for usual samples.  The last two have the shape (numbers of a sample,).
     """
     if spec.signal is not None:
         most = np.array(spec.signal.max_abs, float) * np.ones(spec.width)
@@ -246,7 +247,7 @@ def _steps(spec: Spec) -> tuple[int, int, int]:
     most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.numbers))
     components = getattr(spec.learning, "components", 0)
     answered = (min(8, components) + 3) * KINDS if components else 0
-    # if an alarm takes too long to become normal, the sequence ends earlier
+    # if it takes too many rows until an alarm becomes normal, the sequence ends before that
     lasting = getattr(config, "relearn_after", 0) * 5 // 4
     tail = min(3 * KINDS + (lasting if lasting <= most else 0) + answered, most)
     rehearsed = getattr(config, "rehearsed", 0)
@@ -256,9 +257,9 @@ def _steps(spec: Spec) -> tuple[int, int, int]:
 
 
 def armed(spec: Spec, layout: Layout) -> list[tuple[str, int]]:
-    """Return the fields that count rows until a monitor is armed, and the values at which the counts end.
+    """Return (field, last value) for each field that counts rows until a monitor is armed.
 
-    The self-test sets each count to its last value at step ``moved``, because the sequence is too short to reach it.
+    At step ``moved``, the self-test sets each count to its last value, because the sequence is too short to reach it.
     """
     ranges = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     counts = [slot.name for slot in layout.slots if slot.name in ranges and ranges[slot.name].most == "commissioning"]
@@ -381,14 +382,16 @@ def _label_kind(spec: Spec) -> str:
 
 
 def distances(plan: Sequence) -> list[int]:
-    """Return how many times the sizes of each kind of sample are halved.  The label is halved ``label_halvings - halvings`` times more."""
+    """Return, for each kind of sample, the number of times that ``sizes`` is halved.  For a label, ``label_size`` is halved
+    ``label_halvings - halvings`` times more.
+    """
     other: dict[int, int] = {Kind.OUTLYING: 0, Kind.MIDDLE: MIDDLE}
     other |= dict.fromkeys(range(Kind.NARROW, Kind.OUTLYING), plan.halvings + CLOSE)
     return [other.get(kind, plan.halvings) for kind in range(KINDS)]
 
 
 def _sound_arithmetic(spec: Spec) -> np.ndarray:
-    """Return the results of the sums in ``pykernel/runtime_c/arithmetic.h`` with IEEE arithmetic."""
+    """Return the results that IEEE arithmetic gives for the sums in ``pykernel/runtime_c/arithmetic.h``."""
     one, step = spec.real.real(1), np.finfo(spec.real.dtype).eps
     return np.array([0, 2 * (one + 2 * step)] * 8 + [0, 0, one + step], spec.real.dtype)
 

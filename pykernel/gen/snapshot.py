@@ -71,8 +71,8 @@ class StoredPrinter(Printer):
         return "stored"
 
     def said_before(self, node: Statement) -> list[str]:
-        """Return all assertions except those about indices, because a reader takes any position, and the stored tables
-        have longer rows than a kernel's arrays.
+        """Leave out the assertions about indices, because a reader takes any position, and the stored tables have longer
+        rows than a kernel's arrays.
         """
         return [text for text in super().said_before(node) if not text.startswith(f"assert {INSIDE}:")]
 
@@ -137,7 +137,7 @@ def snapshot_context(
     ranges = _ranges(spec, layout, printer)
     read = {*(kind["reader"] for kind in ranges), *re.findall(r"_stored_(\w+)\(", "\n".join(printed))}
     if blanks:
-        read.add("count")  # the positions in ``blanks`` depend on counts
+        read.add("count")  # the check of ``blanks`` reads counts
     if read & {*NARROW.values()}:
         read.add("natural")
     return {
@@ -150,7 +150,7 @@ def snapshot_context(
         "reads": [what for what in ("row", "real", "count", "natural", *NARROW.values()) if what in read],
         "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
         "valid": renamed(printer.name(root.name)),
-        # empty if only ranges are checked
+        # empty if ``valid`` reads no field, so that only ranges are checked
         "valid_takes": "stored" if printer.takes_struct(root.name) else "",
         "ranges": ranges,
         "blanks": blanks,
@@ -162,7 +162,7 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
     """Return tables of the numbers in a model: their positions, how many there are, and the ends of their declared ranges.
 
     One table has the integers with ranges from 0, the widest type first.  Another table has the reals with ranges from 0, followed by the
-    reals with ranges around 0; this table has no lower ends.
+    reals with ranges that are symmetric about 0; this table has no lower ends.
     """
     declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     found: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}

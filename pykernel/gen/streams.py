@@ -14,9 +14,9 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
 
     For an int16 model, the stream is converted to counts, and also has counts at the ends of the int16 range.
 
-    Returns the inputs (samples, DIM) in the type that the C code takes, and the labels.  Labels are numbers (samples,),
-    numbers (samples, OUTPUTS) with correlated columns, or class indices (samples,), int32, some of which are invalid.
-    Without labels, the shape is (samples, 0).
+    Returns two arrays, in the types that the C code takes: the inputs, of shape (samples, DIM), and the labels.  Several
+    labels per sample have the shape (samples, OUTPUTS) and are correlated.  Single labels have the shape (samples,); if
+    they are class indices, some are invalid.  Without labels, the shape is (samples, 0).
     """
     if spec.signal is not None:
         return raw_stream(spec, samples, seed)
@@ -69,8 +69,8 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def leave_out(x: np.ndarray, rng: np.random.Generator) -> None:
-    """Replace inputs by NaN: 10 % of all numbers; in each block of 20 rows, 5 % of the inputs; a few whole rows; and the first rows
-    of one input.
+    """Replace inputs with NaN: 10 % of all numbers; in each block of 20 rows, all numbers of about 5 % of the inputs; a few
+    whole rows; and the first rows of one input.
     """
     samples, dim = x.shape
     x[rng.random(x.shape) < 0.1] = np.nan
@@ -132,11 +132,11 @@ def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 def stream_of(
     spec: Spec, samples: int, seed: int, stream: tuple[np.ndarray, np.ndarray] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the stream of a check: the given stream, or else a mixed stream.  Raises UserError if the stream would be
-    empty.
+    """Return the stream of a check: ``stream`` or, if it is None, a mixed stream.  Raises UserError if ``samples``
+    is below 1.
 
-    For a monitor whose alarms are answered, four fifths of a mixed stream are ``machine_rows``, because otherwise there are few alarms and
-    no new states.
+    For a monitor whose alarms are answered, four fifths of a mixed stream are ``machine_rows``; without them, there would
+    be few alarms and no new states.
     """
     if samples < 1:
         raise UserError(f"samples is {samples}; it must be 1 or more")
@@ -150,8 +150,8 @@ def stream_of(
 
 
 def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
-    """Return floats for NAME_counts, (rows, numbers of a sample): counts of all sizes, the midpoints between two counts, and their
-    neighbours.
+    """Return floats with which NAME_counts is tested, as an array of shape (rows, numbers of a sample): counts of all sizes,
+    midpoints between two counts, and the floats next to these.
     """
     rng, shape = np.random.default_rng(0), (rows, len(spec.counts_per_unit))
     counts = (np.rint(2.0 ** rng.uniform(0, 15.01, shape)) - rng.choice([0.5, 1], shape)) * rng.choice([-1, 1], shape)
@@ -166,7 +166,7 @@ def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
 
 def machine_rows(spec: Spec, count: int, seed: int) -> np.ndarray:
     """Return rows of a machine that often changes its state, and has more states than the monitor has room for.  Some
-    sensors fail: they repeat a value, or are shifted.  Some series of rows are multiplied by a power of 10.
+    sensors fail: they repeat a value, or their values are shifted.  Some series of rows are multiplied by a power of 10.
     """
     rng, dim = np.random.default_rng([seed, 4]), spec.dim
     states = 1 + 2 * max(size for name, size in spec.capacities.items() if name not in ("DIM", "OUTPUTS"))

@@ -15,8 +15,8 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_FORMAT = 1
-"""The version of manifest.json.  An older manifest has no version; its ``spec`` holds the spec's keys, and its figures
-hold the extents."""
+"""The version of manifest.json, under the key "format".  An older manifest lacks this key; it has the spec's keys under
+"spec", and the extents directly in "figures"."""
 MANIFEST_LIMIT = 2**24
 """Largest size of a manifest.json, in bytes.  A manifest has no tables, so it is small."""
 
@@ -31,14 +31,16 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
 
     An existing file is replaced only if the folder's manifest.json lists it with its present content, or if ``force``
     is true.  Files of the same model that are not in the new manifest.json are removed, unless they were changed by
-    hand.  A folder with another model is refused unless ``force`` is true.  Then files of the other model stay if their
-    names differ from the new files' names.
+    hand.  A folder with another model is refused unless ``force`` is true.  With ``force``, files of the other model stay if
+    no new file has their name.
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):
         name, known = _told_by(lambda: read_manifest(folder))
         own, vouched = _told_by(lambda: json.loads(files["manifest.json"]))
-        if known and own and name != own and not force:  # both models have build files, examples and manifest.json
+        if (
+            known and own and name != own and not force
+        ):  # both models would write build files, examples and manifest.json
             raise UserError(
                 f"{folder}: has the model {name}; give {own} another folder, or use --force to write {own} to this folder"
             )
@@ -59,7 +61,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
 
 @contextlib.contextmanager
 def project_folder(folder: Path) -> Iterator[None]:
-    """During the ``with`` block, keep other runs from changing the project; at its end, write all of its files or none."""
+    """Keep other runs from changing the project during the ``with`` block.  At the end of the block, write all files or none."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give a folder to write the project to")
     with all_or_none(folder):
@@ -71,7 +73,7 @@ def read_manifest(folder: Path) -> Any:
     try:
         return json.loads(read_plain(folder / "manifest.json", MANIFEST_LIMIT))
     except RecursionError:
-        raise ValueError("brackets without end") from None
+        raise ValueError("brackets are nested too deeply") from None
 
 
 EXTRAS = {"check": r".*_check/check\.c", "micropython": r"micropython\.mk", "recorder": r"src/\w+_log\.c"}
@@ -85,7 +87,7 @@ def extras(folder: Path) -> set[str]:
 
 
 def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
-    """Return the model's name in a manifest.json, and the digests of the files that it lists.
+    """Return the model's name, and the digests of the listed files, from the content of a manifest.json.
 
     read: a function that returns the content.  There are no digests if ``read`` fails, or if pykernel did not write the content.
     """
@@ -130,7 +132,7 @@ def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
     """Raise UserError if two paths could be the same file on some system, or if one path could be a folder of the
     other.
 
-    Some systems ignore case, and dots at the end of a name.
+    Some systems ignore case, and dots and spaces at the end of a name.
     """
     taken: dict[tuple[str, ...], str] = {}
     for path in paths:

@@ -1,7 +1,7 @@
 """Find out why a model is bad, and what to change in its spec.
 
-Each test looks for the signs of one known problem in a simulation.  Proposed changes are tried on the rows of that
-simulation.
+Each test looks for the signs of one known problem in the statistics of a simulation.  The changes that it proposes are
+tried on the same rows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from pykernel.spec.missing import WORDS, choice
 from pykernel.spec.model import Spec, make_spec
 
 LEAST_SLOPE = 0.8
-"""Smallest acceptable slope of the regression of labels on predictions. The labels' mean is first subtracted from both.
+"""Smallest acceptable slope of the regression of labels on predictions, after the labels' running mean has been
+subtracted from the labels and from the predictions.
 
 A smaller slope means that the predictions lie too far from the mean.
 """
 MOST_CORRELATION = 0.3
-"""Largest acceptable correlation between an error and the latest known error.
+"""Largest acceptable correlation between a row's error and the latest error that is known when the row is predicted.
 
 If the correlation is larger, the known error could improve the prediction.
 """
@@ -39,10 +40,10 @@ UNLIKE = 10.0
 """Largest acceptable ratio between the standard deviations of two inputs."""
 WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
 """A model is worse than a simple predictor if its error is more than WORSE times the predictor's error, and if the t
-statistic of the difference over BLOCKS blocks of rows is above CHANCE.
+statistic of the difference between their mean squared errors, computed from BLOCKS blocks of rows, is above CHANCE.
 """
 KEPT = 64
-"""Number of rows to keep: those whose labels are farthest from the mean."""
+"""Number of rows that ``Signs`` keeps: those whose labels are farthest from the running mean."""
 OUTLYING, DECIDED = 10.0, 0.5
 """A label is an outlier if its distance from the running mean is more than OUTLYING times the root mean square distance
 of the other labels. Outliers are reported if they cause at least the fraction DECIDED of the total squared error.
@@ -58,9 +59,10 @@ if its recall is below HALF.
 
 
 class Signs:
-    """Statistics of a stream for the tests, in constant memory.
+    """The statistics of a stream that the tests need, in constant memory.
 
-    The statistics are sums of products of residuals, and the first two moments of each column.
+    These are sums of products of residuals, the first two moments of each column, and the rows with the most unusual
+    labels.
     """
 
     def __init__(self, spec: Spec, delay: int) -> None:
@@ -125,7 +127,9 @@ class Signs:
 
 
 Trial = Callable[[Spec], "float | None"]
-"""A function that runs another spec over the same rows, and returns the error over the second half of the rows."""
+"""A function that runs another spec over the same rows.  It returns the error over the second half of the rows, or None if
+no row of that half was scored.
+"""
 Content = dict[str, Any]
 Change = tuple[str, Content]
 """A change to a spec: its description, and the content of the changed spec."""
@@ -134,9 +138,9 @@ Change = tuple[str, Content]
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
     """Return a list of the problems that were found, each as {test, value, why, change}.
 
-    Without ``trial``, every finding of a test is reported.  With ``trial``, each change is tried together with the
-    changes reported before it, and is reported only if it reduces the remaining error over the second half by at least
-    5 %.
+    Without ``trial``, every problem that a test finds is reported.  With ``trial``, each change is tried together with
+    the changes reported before it, and is reported only if it reduces the error that these leave over the second half
+    by at least 5 %.
     """
     return _Adviser(simulation, trial).found()
 
@@ -164,7 +168,7 @@ class _Adviser:
             self._outlying()
             self._slope()
             self._memory()
-        # a model with class weights does not minimise the number of errors
+        # these two tests do not apply to a model with class weights, which accepts more errors for the sake of rare classes
         if not getattr(self.spec.config, "weights_classes", False):
             self._simple()
             self._rare()
@@ -182,8 +186,8 @@ class _Adviser:
     def _digits(self) -> None:
         """Measure how much rounding increases the error, by running the same model in float64.
 
-        The model runs in float64 only if an input is far from 0, or if a simple predictor is better than the model.
-        Rules that multiply inputs lose the most digits, and no status reports the loss.
+        This is tried only if an input is far from 0, or if a simple predictor is better than the model.  Rules that
+        multiply inputs lose the most digits, and no status reports the loss.
         """
         if self.trial is None or self.spec.precision != "float32":
             return
@@ -202,7 +206,7 @@ class _Adviser:
         shown = self._shown(exact), self._shown(self.now)
         why = f"the same model has an error of {shown[0]} in float64, and of {shown[1]} in float32{far}"
         value, told = self.now / max(exact, 1e-300), len(self.told)
-        # standardised inputs keep enough digits in float32, which takes half the memory of float64
+        # tried first: with standardised inputs, float32 may have enough digits, and it needs half the memory of float64
         self._propose("too few digits", value, why, self._standardised())
         if len(self.told) == told:
             self._propose("too few digits", value, why, [wide])
@@ -407,7 +411,7 @@ class _Adviser:
         return [] if "mixture" in self.content else self._possible([change])
 
     def _possible(self, changes: list[Change]) -> list[Change]:
-        """Return only those of the changes that give a valid spec."""
+        """Return the changes that give a valid spec."""
         found = []
         for change in changes:
             with contextlib.suppress(UserError):
@@ -416,7 +420,10 @@ class _Adviser:
         return found
 
     def _linear(self, name: str) -> list[Change]:
-        """Return the change that replaces the model with the linear model of this name, if there is such a model."""
+        """Return a list with the change that replaces the model with the linear model ``name``.
+
+        The list is empty if no linear model has this name.
+        """
         made = linear_specs(self.spec).get(name)
         if made is None or self.spec.real.is_int16:
             return []
@@ -443,7 +450,7 @@ class _Adviser:
         """Return the spec's content without the rule and its keys, or None if the default model does not accept the
         remaining keys.
 
-        budget: whether to keep the budget; the default model then stores vectors.
+        budget: whether to keep the budget.  With a budget, the default model stores vectors.
         """
         kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}
@@ -489,9 +496,7 @@ class _Adviser:
         self.told.append({"test": test, "value": float(value), "why": why, "change": change})
 
     def _beside(self) -> str:
-        """Return a phrase that names the best simple predictor and its error, because the changed model may still be
-        worse than this predictor.
-        """
+        """Return a phrase with the best simple predictor and its error: even the changed model may be worse than it."""
         known = {name: error for name, error in self.errors.items() if name != "model" and error is not None}
         name = min(known, key=lambda each: known[each], default=None)
         return "" if name is None else f" ({name}: {self._shown(known[name])})"

@@ -20,7 +20,7 @@ class Alarms:
 
     A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm form one alarm.  An alarm
     also continues over samples that are not in alarm, as long as the model keeps counting the alarm's rows.  Refused
-    samples are ignored, unless there are so many in a row that the model raises an alarm about them.
+    samples are ignored, unless so many of them are consecutive that the model raises an alarm about them.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -35,7 +35,7 @@ class Alarms:
     def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
         """Take the next samples. rows: the samples' row numbers. ``Steps`` describes the other arguments.
 
-        Returns the number of each sample's alarm, counted from 1, or 0 if the sample is not in alarm, (samples,).
+        Returns an integer for each sample, (samples,): the number of its alarm, counted from 1, or 0 if it is not in alarm.
         """
         alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
         which = np.zeros(len(rows), int)
@@ -64,8 +64,7 @@ class Alarms:
     def _tell(self, blame: np.ndarray) -> None:
         """Record the latest diagnosis of the alarm.
 
-        blame: the most blamed input, its share of the blame, the kind of the alarm, and the input with the second
-        largest share, which can be NaN.
+        blame: a row of ``Steps.blame``.
 
         When the model restarts its count of the alarm's rows, it gives the kind "unknown".  This kind does not replace a
         known kind.

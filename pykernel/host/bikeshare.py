@@ -35,7 +35,7 @@ def bikeshare() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
 
 
 def default_spec() -> Spec:
-    """Return a spec for the stream that sets only the columns."""
+    """Return the stream's spec, a default model for the stream's columns."""
     columns = list(bikeshare()[2])
     return make_spec(
         dict(completed({"name": "bikeshare", "input": {"columns": columns}, "label": {"column": "rentals"}}))

@@ -1,5 +1,5 @@
-"""Compute hashes that identify which states a model accepts and which bits it computes, and list the fields that its C struct
-lacks.
+"""Compute two hashes of a model, one for the states that it accepts and one for the bits that it computes, and list the
+fields that its C struct lacks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def specialised(spec: Spec) -> Specialised:
 
 @dataclass(frozen=True)
 class Identity:
-    """Facts about a model, as name -> text, that decide which states the model accepts and which bits it computes.
+    """The facts that decide which states a model accepts and which bits it computes.  Each fact has a name and a text.
 
     meaning: facts about the layout and the meaning of the values in memory. rest: all other facts on which the computed
     bits depend.
@@ -87,7 +87,7 @@ def identity(spec: Spec) -> Identity:
     revisions = {name: revision_of(name) for name in spec.algorithms}
 
     meaning: dict[str, str] = {"precision": spec.precision, "label": spec.label_kind}
-    # the linear expert's sizes follow from its fields
+    # the linear expert's sizes are left out, because its fields, which are facts below, determine them
     sizes = {name: size for name, size in spec.capacities.items() if name not in (EXPERT.text, LAST.text)}
     meaning |= {f"capacity {name}": str(size) for name, size in sizes.items()}
     meaning |= {f"meaning of {name}": str(revision.meaning) for name, revision in revisions.items()}
@@ -126,7 +126,7 @@ def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]
 
 
 def _exact(value: Any) -> str:
-    """Return a number as text, or the digest of a table. The result is exact to the last bit, and the same on every
+    """Return the exact value of a number as text, or the shape and the digest of a table. The text is the same on every
     platform.
     """
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""Merge the learned states of several devices into one state, which can continue to learn.
+"""Merge the learned states of several devices into one state, from which a model can continue to learn.
 
 All devices have the same spec, and each has learned from different samples.
 
@@ -9,8 +9,8 @@ merged weights are the mean of the devices' weights.
 Answers.  A new model is trained, by its usual update, on the devices' answers to inputs from the region where the
 devices have learned. These inputs are the vectors that the devices store, and random inputs with the means and standard
 deviations that the devices' standardisers have estimated.  The nearer an input is to the inputs of a device, the more
-weight this device's answer has.  The merged state is one that learning can produce, whatever the rule and its stages
-store (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
+weight this device's answer has.  Because ordinary updates produce the merged state, it is valid, whatever the rule and its
+stages store (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Merged:
         told = {name: each for name, each in self.deviations.items() if each is not None}
         usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
         return tuple(
-            f"{name} answers differently from the other devices; is a sensor broken, or are its surroundings different? merge the "
-            "other devices without this one, and compare"
+            f"{name} answers differently from the other devices; is one of its sensors broken, or are its surroundings different? "
+            "merge the other devices without this one, and compare"
             for name, each in told.items()
             if each > STRANGE * usual
         )
@@ -85,7 +85,7 @@ class Merged:
 def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, watch: Watch = QUIET) -> Merged:
     """Merge the states of several devices into one state.
 
-    states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, by default ``spec``.
+    states: name of a device -> its snapshot, or the bytes of its state.  into: the spec of the merged state, by default ``spec``.
     ``into`` may differ from ``spec`` in the budget and in parameters that do not change the meaning of a state.
 
     Cost: O(K F^3) for the sums of K devices with F features.  A merge by answers uses at most ASKED inputs in total,
@@ -115,10 +115,10 @@ def _way(spec: Spec) -> str:
     refuse(
         (
             program.label_kind == "none",
-            f"{spec.name}: learns without labels, and merge takes only models that learn from labels; start each device from the "
-            "state of the device that has seen the most samples",
+            f"{spec.name}: learns without labels, and only models that learn from labels can be merged; start each device from "
+            "the state of the device that has seen the most samples",
         ),
-        (spec.real.is_int16, f"{spec.name}: has precision int16; merge supports only float32 and float64"),
+        (spec.real.is_int16, f"{spec.name}: has precision int16; only float32 and float64 models can be merged"),
     )
     if program.name in ("linear", "expansion") and not (config.standardises or config.centers or config.leads):
         if config.gain == Gain.NLMS:
@@ -126,11 +126,11 @@ def _way(spec: Spec) -> str:
         if program.name == "expansion" or not config.forgets:
             return "sums"
         raise UserError(
-            f"{spec.name}: uses forgetting, so that the sums of its devices cannot be added; merge models without forgetting"
+            f"{spec.name}: uses forgetting, so the sums of its devices cannot be added; merge models without forgetting"
         )
     if program.budget is None and not spec.standardises:
         raise UserError(
-            f"{spec.name}: a state of rule {rule} does not show for which inputs its device has learned; merge models with "
+            f"{spec.name}: a state of rule {rule} does not show which inputs its device has learned from; merge models with "
             "[reduction] n_max, with [input] standardise, or with rule rls, quadratic-rls, rff-rls, nlms or expansion-rls"
         )
     return "answers"
@@ -190,7 +190,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
 
 
 def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
-    """Return the labels from which a model learns to give these answers, (rows, OUTPUTS)."""
+    """Return the labels that train a model to give ``answers``, an array of the shape (rows, OUTPUTS)."""
     if spec.program.label_kind == "class":
         return answers.argmax(axis=1) if spec.outputs > 1 else (answers[:, 0] > 0).astype(int)
     y = np.clip(answers, -spec.config.label_limit, spec.config.label_limit)
@@ -198,10 +198,10 @@ def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
 
 
 def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the nearness of each row of ``x``, (rows, D), to ``own``, the inputs that a device has learned, (own rows, D).
+    """Return the nearness of each row of ``x`` to the inputs that a device has learned.
 
-    The nearness, (rows,), is the log density of a Gaussian, divided by D, so that it does not grow with the number of
-    inputs.
+    x: (rows, D).  own: the inputs that the device has learned, (own rows, D).  The nearness, (rows,), is the log density of
+    a Gaussian with the mean and the variances of ``own``, divided by D, so that it does not grow with the number of inputs.
     """
     variance = own.var(axis=0) + SURE * x.var(axis=0)
     variance[variance == 0] = 1.0  # a constant input does not distinguish devices
@@ -235,7 +235,7 @@ def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarr
 
 
 def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
-    """Convert inputs in the form that the rule learns (standardised or scaled) to raw inputs, both (rows, D)."""
+    """Convert standardised or scaled inputs, (rows, D), as the rule learns them, back to raw inputs."""
     if spec.standardises:
         scale = np.array(memory.field("scale"), np.float64)
         return np.asarray(z / np.where(scale > 0, scale, 1.0) + np.array(memory.field("mean"), np.float64))
@@ -259,7 +259,7 @@ def _rms(errors: np.ndarray) -> float:
 
 def add_sums(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
     """Return a model with spec ``into`` that equals the result of recursive least squares over all samples of all
-    devices. O(K F^3) for K devices with F features.
+    devices. Cost: O(K F^3) for K devices with F features.
 
     Raises UserError for a state with a covariance that no samples can produce.
     """

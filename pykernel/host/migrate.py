@@ -37,11 +37,11 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
     The specs may differ in parameters that control further learning, and in the budget.  With a larger budget, the
     added places are zero, and the answers are the same bit for bit.  With a smaller budget, the old model's reduction
     removes vectors one by one, in O(N^2 + N D) for each vector.
-    where: the beginning of the message about a refused snapshot.  Raises UserError.
+    where: the beginning of the message about a refused snapshot.  Raises UserError if the state cannot be migrated.
     """
     found = snapshot.read(old, data, where, engine)
     if not new.program.persistent:
-        raise UserError(f"{new.name}: learns nothing on the device, so that it has no state; {_frozen(old, where)}")
+        raise UserError(f"{new.name}: learns nothing on the device, so it has no state; {_frozen(old, where)}")
     budget = old.program.budget if new.program.budget is not None else None
     require_meaning(old, new, where)
     memory, removed = found.memory, 0
@@ -87,8 +87,8 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
 
 
 def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
-    """Return the facts about the meaning of the values in a state. The facts leave out the capacity with this name, and
-    the types, shapes and offsets of fields.
+    """Return the facts that decide what the values in a state mean, except for the capacity of this name and the types,
+    shapes and offsets of fields.
     """
     facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
     fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}
@@ -139,7 +139,7 @@ def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
 
 def _frozen(old: Spec, where: str, vectors: int | None = None) -> str:
     few = "VECTORS" if vectors is None else str(vectors)
-    return f"make a frozen model of the state: import {old.name}.toml with {option('start')} {where} and {option('vectors')} {few}"
+    return f"make a frozen model from the state: import {old.name}.toml with {option('start')} {where} and {option('vectors')} {few}"
 
 
 def _told(changes: Mapping[str, tuple[Any, Any]]) -> str:

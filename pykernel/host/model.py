@@ -24,8 +24,8 @@ def require_ieee() -> None:
     smallest, one, tiny = np.finfo(np.float32).tiny, np.ones(1, np.float32), np.full(1, 2.0**-24, np.float32)
     if (smallest * one * np.float32(0.5))[0] == 0:
         raise UserError(
-            "this process rounds small numbers to zero, which changes results; a library built with -ffast-math was "
-            "loaded into it: start a process without that library"
+            "this process rounds small numbers to zero, which changes results; the cause is a library that was built with "
+            "-ffast-math: start a process that does not load this library"
         )
     if (one + tiny)[0] != 1 or (one + 3 * tiny)[0] == 1:
         raise UserError("this process does not round to nearest, which changes results; restore the rounding mode")
@@ -83,7 +83,7 @@ class HostModel:
                 raise ValueError(
                     f"the labels have type {y.dtype}; a classifier learns class indices, which are integers"
                 )
-            # clipped, because a number that does not fit into int32 is not a class
+            # clipped, so that a number that does not fit into int32 cannot wrap around to a valid class
             y = np.clip(y, -(2**31), 2**31 - 1).astype(np.int32)
         else:
             y = np.array(y, self.spec.program.label_dtype(self.spec.real)) if self.raw else self.spec.raw_labels(y)
@@ -189,8 +189,8 @@ class HostModel:
         return statuses
 
     def expect(self, x: Any) -> np.ndarray:
-        """Store the model's current answers to the rows, to compare them with the labels as soon as the labels are
-        known.
+        """Store the model's current answers to the rows, so that the model can compare them with the labels as soon as
+        these are known.
 
         Returns the statuses, (samples,) int32.  Raises UserError if no part of the model compares answers with labels.
         """
@@ -200,7 +200,7 @@ class HostModel:
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """For each row from ``first`` on, ask a question, and then learn the row that came ``delay`` rows earlier.
-        Returns the answers and the statuses.
+        Returns the answers and the statuses of learning.
 
         With a delay, NAME_expect is called for each row, if the model has it.
 
@@ -264,7 +264,9 @@ class HostModel:
         return self._shaped(self._given(question, answers)), states, statuses
 
     def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
-        """Take each raw row without a label, then call NAME_<reading> for the newest features.  Returns answers and statuses.
+        """Pass each raw row to the model, without a label, then call NAME_<reading> for the newest features.
+
+        Returns the answers and the statuses.
 
         Use this method if a model with a signal stage gets its labels later, from the firmware.
         """
@@ -272,7 +274,7 @@ class HostModel:
         return self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
 
     def _taken(self, name: str, x: np.ndarray, y: np.ndarray, reading: str) -> tuple[np.ndarray, np.ndarray]:
-        """Take each raw row with NAME_<name>, then call the reading for the newest features."""
+        """Pass each raw row to NAME_<name>, then call the reading for the newest features."""
         program = self.spec.program
         answers, statuses = program.answers(reading, len(x), self.memory), np.zeros(len(x), np.int32)
         if len(x):
@@ -309,8 +311,8 @@ class HostModel:
         self.call("freeze", int(frozen))
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Call the reading NAME_<name>, whose only input is the model. Returns the values that the reading writes,
-        (values,), and its status.
+        """Call the reading NAME_<name>, whose only input is the model. Returns an array of the values that the reading
+        writes, and the status.
 
         If the model refuses the call, the values are NaN (-1 for an index).  Raises UserError if the model does not
         have this reading.
@@ -327,7 +329,7 @@ class HostModel:
 
 
 def _lacks(entry: str) -> str:
-    """Return the end of an error message, which says that the model lacks this entry, and what would add it."""
+    """Return the end of an error message: that the model lacks this entry, and what would add it."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
@@ -336,8 +338,8 @@ def _lacks(entry: str) -> str:
         "novelty": "does not measure how new an input is; the kernel rules do",
         "features": "has no features; models with rule nystrom, nystrom-rls or okfeb have them",
         "predict": "predicts nothing, because it learns without labels",
-        "probability": "gives no probabilities; for a classifier, [mixture], rule spectrum-softmax, okfeb's logistic head or "
-        "[expansion] calibration adds them",
+        "probability": "gives no probabilities; a classifier gets them from [mixture], rule spectrum-softmax, okfeb's logistic "
+        "head or [expansion] calibration",
         "train": "is not trained: it learns sample by sample, or not at all",
     }
     return known.get(entry, f"has no {entry}")

@@ -74,7 +74,7 @@ class Monitoring(Run):
         self.judged = self.in_alarm = 0
         self._first = list[np.ndarray]()
         self._keeps = 3 * min(self.warm + spec.novelty.commissioning, BEGINNING) if self.warm else 0
-        self.born = list[int]()  # rows after the warm-up at which a state became normal
+        self.born = list[int]()  # row numbers, after the warm-up, at which a new state became normal
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray, truth: np.ndarray) -> None:
         self._answers = np.where(self._missing(asked)[:, None], np.nan, as_table(asked).astype(np.float64))
@@ -97,11 +97,11 @@ class Monitoring(Run):
         return predictions, statuses, states, self._blamed(x, statuses)
 
     def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
-        """Return the causes of the rows in alarm, in the form of ``Steps.blame``. A second model learns the rows again,
-        up to each row in alarm.
+        """Return the causes of the rows in alarm, in the form of ``Steps.blame``. A second model learns the same rows, and
+        is asked for the cause at each row in alarm.
 
-        At the row that turns the state in alarm into a normal state, the model no longer gives a kind, so this row gets
-        the kind of the previous row in alarm.
+        The row at which a new state becomes normal ends the alarm, so the model gives no kind for it. This row gets the
+        kind of the previous row in alarm.
         """
         found, done = np.full((len(x), 4), np.nan), 0
         for i in np.flatnonzero(np.isin(statuses, self.spec.program.alarms)).tolist():
@@ -136,11 +136,11 @@ class Monitoring(Run):
         question: the question that was asked for each row.  all, second_half: see ``Course.summary``.
         statuses: number of updates with each status or, for a model that does not learn, number of answers with each
         status.
-        alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up that were
-        not refused.  ``in_alarm``: the fraction of these samples that are in alarm.
+        alarms: see ``Alarms``, for a model that raises alarms.  It also has ``judged``, the number of samples after the
+        warm-up that were not refused, and ``in_alarm``, the fraction of these samples that are in alarm.
         beginning: see ``unlike_beginning``.
         regimes: the fraction of time in each known regime.
-        became_normal: the rows after the warm-up at which a regime was added.
+        became_normal: the numbers of the rows, after the warm-up, at which a regime was added.
         until_armed: the number of rows until the monitor is armed.
         relearn_after: the number of rows in alarm after which a new state becomes normal.
         ``until_armed`` and ``relearn_after`` are only given for a monitor that is not armed from the first row.

@@ -10,8 +10,8 @@ from pykernel.spec.model import Spec
 
 NEAR, SELDOM = 0.05, 0.002
 """A row is outside the training range if one of its inputs lies outside this input's range in the training rows, by
-more than NEAR times the width of that range. The report mentions such rows if they are more than the fraction SELDOM of
-all rows.
+more than NEAR times the width of that range. The report mentions these rows if they make up more than the fraction SELDOM
+of all rows.
 """
 
 
@@ -26,7 +26,7 @@ class Outside:
         self.low, self.high, self.near = low, high, NEAR * (high - low)
         self.rows = self.outside = self.refused = 0
         self.columns = np.zeros(len(low), np.int64)  # for each input: number of rows in which it is out of range
-        self.farthest = (low + high) / 2  # for each input: its value that is farthest out of range
+        self.farthest = (low + high) / 2  # for each input: the value that lies farthest outside its range
 
     def add(self, x: np.ndarray) -> None:
         """Count the next rows."""
@@ -55,5 +55,5 @@ class Outside:
         then = answers.get(self.refused, f"{self.refused:,} of them get no answer")
         return (
             f"{self.outside:,} of {self.rows:,} rows lie outside the range of the training data, and {then}: {name} reaches "
-            f"{self.farthest[j]:.6g} here, but was from {self.low[j]:g} to {self.high[j]:g} in training; train the model with rows like these"
+            f"{self.farthest[j]:.6g} here, but lay between {self.low[j]:g} and {self.high[j]:g} in training; train the model with rows like these"
         )

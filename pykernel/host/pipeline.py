@@ -25,7 +25,7 @@ from pykernel.telling import Watch
 
 
 class Pipeline:
-    """A simulation of a spec's model, with the signal stage before it, if there is one.
+    """A simulation of a spec's model, preceded by the signal stage if the spec has one.
 
     delay, refresh_every, train_every, until: see ``Simulation``.
     """
@@ -39,16 +39,16 @@ class Pipeline:
         if inner.program.label_kind == "none":
             for name, given in (("delay", delay), ("train_every", train_every)):
                 if given:
-                    raise UserError(
-                        f"{spec.name} learns without labels, so that {option(name)} has no effect; leave it out"
-                    )
+                    raise UserError(f"{spec.name} learns without labels, so {option(name)} has no effect; leave it out")
             self.simulation = Monitoring(inner, refresh_every)
         else:
             late = delay_of(spec, delay)
             self.simulation = Simulation(inner, late, refresh_every, train_every, spec.forecasts, until)
 
     def _fields(self, whole: Memory) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield each field of the model and of the signal stage, and the field's place in the device's memory."""
+        """Yield (values, place) for each field of the model and of the signal stage: the field's array in the memory of the
+        model or stage, and its array in ``whole``, the device's memory.
+        """
         for part in (self.simulation.model.memory, *([] if self.stage is None else [self.stage.memory])):
             for slot in part.layout.slots:
                 yield part.field(slot.name), whole.field(slot.name)
@@ -74,12 +74,13 @@ class Pipeline:
         save: Path | None = None,
         seen: Seen | None = None,
     ) -> bytes:
-        """Run all rows, write the files of answers and state (both or neither), and report how the recording was read.
+        """Run all rows, write the answers and the state to their files (both files or neither), and report how the
+        recording was read.
 
         Returns the snapshot, or empty bytes if ``save`` is None.
         """
         spec, simulation, raw, columns = self.spec, self.simulation, recording.raw, Columns()
-        # a forecast is written later, when its true value is known
+        # forecasts have no raw rows: their steps come later, when the true values are known
         place = None if raw is None or spec.forecasts else raw.raw_row
         state = b""
         with all_or_none(), contextlib.ExitStack() as stack:

@@ -17,7 +17,7 @@ from pykernel.spec.model import Spec
 def prediction_header(spec: Spec, raw: bool = False) -> str:
     """Return the header line of a CSV file of predictions or, for a model without labels, of answers to its main question.
 
-    raw: whether the rows are steps of a signal stage.  The file of such rows has one more column, with the index of
+    raw: whether the rows are steps of a signal stage.  If they are, the file has one more column, with the index of
     each step's last raw row.
     """
     first = ["row", *(["raw_row"] if raw else [])]

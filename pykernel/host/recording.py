@@ -1,4 +1,4 @@
-"""A recording: rows of a file or of arrays, which can be read several times."""
+"""A recording: the rows of a file or of arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """Rows of a file or of arrays, which can be read several times. name: the file's name in messages; by default its path."""
+    """The rows of a file or of arrays. name: the file's name in messages; by default its path."""
 
     def __init__(self, spec: Spec, data: Recording, name: str | None = None) -> None:
         self.path = str(data) if isinstance(data, str | Path) else None
@@ -67,8 +67,8 @@ class Recorded:
         return count
 
     def batches(self, stack: contextlib.ExitStack, seen: Columns | None = None) -> tuple[Iterable[Batch], float | None]:
-        """Return batches of rows, and the value of ``Batch.position`` (bytes or rows) at the end, or None if the size
-        is not known.
+        """Return (batches, size): the batches of rows, and the value that ``Batch.position`` has at the end, in bytes or
+        rows, or None if this value is not known.
 
         seen: counts the file's cells by their content.
         """
@@ -105,7 +105,7 @@ class Digest:
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
     """Return arrays of inputs and labels, in the form that a Batch has.  A data frame's columns are found by name.
-    Raises UserError.
+    Raises UserError if the arrays do not fit the spec.
     """
     try:
         inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))

@@ -1,4 +1,4 @@
-"""Replay: the host repeats the steps in a device's log, and reports the first update whose result differs."""
+"""Replay: the host repeats the steps in a device's log, and reports the first row with a different result."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
 
 
 def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
-    """Return column -> (question, index of the value in its answer), for those columns of a log that hold the device's
-    answers.
+    """Return column -> (question, index of the value in the answer to this question), for the columns of a log that can
+    hold the device's answers.
 
     If an answer has several values, its columns are numbered.  A question cannot be logged if the spec has a column of
     the same name.
@@ -64,7 +64,8 @@ def log_header(spec: Spec) -> list[str]:
 def log_rows(
     spec: Spec, x: np.ndarray, y: np.ndarray, answers: np.ndarray, statuses: np.ndarray, state_hash: int
 ) -> Iterator[list[str]]:
-    """Return the rows of a log: samples, the device's answers, the statuses of learning, and the state's hash after the last row.
+    """Yield the rows of a log.  Each row holds a sample, the device's answer and the status; the last row also holds the
+    state's hash.
 
     For the arguments, see ``Device`` of ``pykernel.gen.check``.
     """
@@ -82,18 +83,20 @@ def log_rows(
 
 @dataclass(frozen=True)
 class Rows:
-    """Consecutive rows of a log.  has: name of a column -> (rows,), true where the cell is not empty; "sample" and
-    "label" count as columns. For a model without labels, "label" says whether the sample was learned.
+    """Consecutive rows of a log.
+
+    has: name of a column -> a Boolean array, (rows,), which is True where the cell is not empty.  The names "sample" and
+    "label" stand for all inputs and all labels.  For a model without labels, "label" is True where the sample was learned.
     """
 
     first: int  # number of the first row, from 0
     lines: Sequence[int]
     x: np.ndarray  # (rows, D)
     label: np.ndarray  # (rows,) or (rows, labels); (rows, 0) for a model without labels
-    state_hash: np.ndarray  # (rows,), like the next three arrays
-    status: np.ndarray
-    answers: dict[str, np.ndarray]  # column -> the device's answers
-    call: list[tuple[str, ...]]
+    state_hash: np.ndarray  # (rows,)
+    status: np.ndarray  # (rows,)
+    answers: dict[str, np.ndarray]  # column -> the device's answers, (rows,)
+    call: list[tuple[str, ...]]  # for each row, the function and its arguments; empty if the row has no call
     has: dict[str, np.ndarray]
     exact: bool  # whether any number has all the digits that the precision needs
     position: int  # number of bytes of the log read so far
@@ -104,8 +107,8 @@ class Difference:
     """The first difference between host and device.
 
     row, line: where the difference was found; rows are counted from 0.  after: the last row before the difference whose
-    hash is equal on both sides, or -1 if no such row exists. The states may differ from the next row on.  kind: the
-    column that differs, such as "status" or "state_hash".
+    hash is equal on both sides, or -1 if there is none. From the row after it, the states may differ.  kind: the column
+    that differs, such as "status" or "state_hash".
     """
 
     kind: str
@@ -173,7 +176,9 @@ class LogColumns:
         self.callable = callable_entries(spec)
         for column in [*self.inputs, *self.labels]:
             if column in own or self.answers.get(column, ("",))[0] == spec.program.asks:
-                raise UserError(f"{name}: a log's column {column} has a fixed meaning; rename that column of the spec")
+                raise UserError(
+                    f"{name}: in a log, the column {column} has a fixed meaning; rename this column in the spec"
+                )
 
     def choose(self, header: list[str]) -> dict[str, str]:
         dim = self.spec.width
@@ -186,7 +191,7 @@ class LogColumns:
                 f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash covers "
                 "only intermediate results; record its answers instead"
             )
-        # a log without label columns holds only predictions; a log with one label column must have all label columns
+        # a log with a label column must have all label columns; a log without label columns holds only predictions
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
         others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.may_ask else []))
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
@@ -196,7 +201,7 @@ class LogColumns:
         """Return a dict that maps each possible column, even if the log lacks it, to the kind of its cells."""
         program = self.spec.program
         number = _Cells(np.float64, _number, "a number, in decimal or as C's %a prints it")
-        position = _Cells(np.int32, self._class, "a class, by its position from 0 or by its name")
+        position = _Cells(np.int32, self._class, "a class, as an index from 0 or by name")
         positions = {q for q in program.answering if program.written(q).scalar is Index}
         calls = ", ".join(name + " 1" * count for name, count in self.callable.items())
         return (
@@ -205,7 +210,7 @@ class LogColumns:
             | dict.fromkeys(self.inputs, number)
             | {
                 STATE_HASH: _Cells(np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it"),
-                STATUS: _Cells(np.int32, self._status, "a status, as a number or by its name"),
+                STATUS: _Cells(np.int32, self._status, "a status, as a number or by name"),
                 LEARNED: _Cells(bool, _flag, "1 if the row was learned, 0 if the model was only asked"),
                 CALL: _Cells(object, self._call, calls),
             }
@@ -300,10 +305,10 @@ class LogColumns:
         alone = some & self.awaits  # a call of NAME_label
         refuse(
             ~sample & ~has[CALL] & ~alone,
-            "has no inputs; give the inputs, or a call; if a row was lost, remove it and all rows after it, which cannot be repeated",
+            "has no inputs; give the inputs, or a call; if the row was lost, remove it and all later rows, which cannot be repeated",
         )
         refuse(some & ~has["label"], "has some labels and not others; write nan for a label that was not a number")
-        refuse(~sample & (some & ~alone | answered), "has no inputs, but a label or a prediction; give the inputs")
+        refuse(~sample & (some & ~alone | answered), "has a label or a prediction but no inputs; give the inputs")
         called = np.array([call[0] if call else "" for call in calls])
         visits, promises = (np.isin(called, each) for each in (self.spec.program.visits, self.spec.program.promises))
         refuse(visits & ~promises & ~has["label"], "has a call that takes a sample; give the inputs and the label")
@@ -317,15 +322,15 @@ class LogColumns:
             returned |= sample
         refuse(
             has[STATUS] & ~returned,
-            "has a status, but was not learned; a status is the value that update returned"
+            "has a status but was not learned; a status is the return value of update"
             if self.unlabelled
-            else "has a status but no label; a status is the value that update returned, and without a label there was no update",
+            else "has a status but no label; a status is the return value of update, which is not called without a label",
         )
 
 
 def may_ask_alone(spec: Spec) -> bool:
-    """Return whether a log may have rows for which the device only answered. With a signal stage, every raw row changes the
-    state.
+    """Return whether a log may have rows for which the device only answered. With a signal stage it may not, because every
+    raw row changes the state.
     """
     return spec.program.label_kind == "none" and not spec.program.reads
 
@@ -333,7 +338,7 @@ def may_ask_alone(spec: Spec) -> bool:
 def callable_entries(spec: Spec) -> dict[str, int]:
     """Return name -> number of integer arguments, for the functions that change the model and may be named in a log.
 
-    In addition, the functions take the model and, in some cases, the row's sample.
+    Not counted are the model, which is always an argument, and the row's sample, which some functions take.
     """
     calls = {"reset": 0} if spec.program.persistent else {}
     for entry in spec.program.entries_for(spec.config):
@@ -431,16 +436,18 @@ class Replay:
                 self._equal_until = rows.first + last
 
     def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Ask the questions whose answers are in the log, and learn.  Returns question -> answers (rows, values), and the statuses.
+        """Ask the questions whose answers are in the log, and learn.
+
+        Returns a dict, question -> answers, (rows, values), and the array of statuses.  For a model that does not learn,
+        these are the statuses of the main question.
 
         With a signal stage, the model takes each row, with or without its label, before the questions are asked.  A row
-        that has only a label gives the label of the newest features.  For a model that does not learn, the statuses are
-        those of the main question.
+        that has only a label labels the newest features.
         """
         program, model, x, y = self.spec.program, self.model, rows.x[part], rows.label[part]
         sample, label, statuses = rows.has["sample"][part], rows.has["label"][part], np.zeros(len(x), np.int32)
         if not program.reads:
-            # a row whose call is a visit is not learned
+            # a visit takes the row's sample, so the sample is not learned here as well
             visited = [call[:1] in self._visits for call in rows.call[part]]
             label = label & sample & ~np.array(visited)
         self.updates += int((sample if program.reads else label).sum())
@@ -545,8 +552,8 @@ class Replay:
 
 
 def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:
-    """Return, for each field of the model whose bytes differ, how many values differ, and the first differing value on
-    the device and on the host.
+    """Return a dict for each field of the model whose bytes differ: the place of the first differing value, the number of
+    differing values, and the first differing value on the device and on the host.
     """
     end = spec.program.state_bytes(host.layout)
     scalars = {slot.name: slot.scalar for slot in host.layout.slots if slot.offset < end}

@@ -31,14 +31,14 @@ class Steps:
 
     labels: in the form of ``Batch.y``.
     predictions: one for each row, NaN (-1 for a class) where the input was refused.
-    statuses: the statuses of learning, for the rows that ``learnt`` marks.  If the model does not learn, ``statuses``
-    has the statuses of the predictions, and ``learnt`` marks all rows.
+    statuses: the status of learning in each step; it is valid where ``learnt`` is True.  If the model does not learn,
+    these are the statuses of the predictions, and ``learnt`` is True everywhere.
     states: (rows, 3) for a model that raises alarms: level, threshold, and number of rows since the alarm began, after
     each row; otherwise (rows, 0).
     ends: (rows, 2 labels) for a model with intervals: all lower ends, then all upper ends; otherwise (rows, 0).
-    blame: (rows, 4) for a model that raises alarms: the most blamed input, its share of the blame, the alarm's kind, and
-    the input with the second largest share, or NaN if this share is less than half of the largest; otherwise (rows, 0).
-    All four values are NaN for rows that are not in alarm.
+    blame: (rows, 4) for a model that raises alarms, otherwise (rows, 0).  Each row in alarm holds the most blamed input,
+    its share of the blame, the alarm's kind, and the input with the second largest share (NaN if this share is less than
+    half of the largest).  All four values are NaN for rows that are not in alarm.
     """
 
     first_row: int
@@ -57,8 +57,8 @@ class Run:
     The model answers for each row; then it learns a row.  With labels, the model learns the row that came ``delay``
     rows earlier, if all labels of that row are known.  The model is refreshed every ``refresh_every`` rows (0: never).
     A model that is trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that
-    does not learn only answers. With ``forecasts``, such a model may have a delay too: the simple predictors learn each
-    true value after this delay.
+    does not learn only answers. With ``forecasts``, it may still have a delay, after which the simple predictors learn
+    each true value.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Run:
         self._labels_since = 0  # number of labels learned since the last training
         self.visited = 0  # number of samples that were passed to ``visits`` after a training
         self.coarse: str | None = None  # a warning if the precision is too coarse for numbers in the first rows
-        self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
+        self.streak = self.longest_streak = 0  # consecutive refused labelled samples: now, and at most
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.number)
         self._waiting_y = np.zeros((0, *self._shape), self._dtype)
@@ -190,11 +190,11 @@ class Run:
         return status
 
     def finish(self, again: Iterable[Batch] = ()) -> None:
-        """After the last row, train the model on the samples since the last training, and then pass all learned samples
-        to the functions in ``visits``.
+        """After the last row, train the model if it has learned labels since its last training, and then pass all
+        learned samples to the functions in ``visits``. Do nothing if ``train_every`` is 0.
 
-        again: the same rows once more, for a model with such functions. Only rows that were learnt are passed. If this
-        run never trains the model, nothing is done.
+        again: all rows of the run once more, from which the learned samples are taken; needed only if ``visits`` is not
+        empty.
         """
         if not self.train_every:
             return
@@ -281,16 +281,18 @@ class Run:
 
     @property
     def warning(self) -> str | None:
-        """Advice for a model that keeps refusing samples or is never trained, or None if no advice is needed."""
+        """Advice for a model that was never trained, gets rows outside the range of its training rows, or keeps refusing
+        samples.  None if no advice is needed.
+        """
         if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
             if not self.train_every:
                 return (
-                    "the model was never trained, so that it predicts 0; "
+                    "the model was never trained, so it predicts 0; "
                     f"give {option('train_every')} N: on the "
                     f"device, call {self.spec.name}_train() after every N labels"
                 )
             why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)
-            return f"no training was done ({why or 'there were no labels'}), so that the model predicts 0"
+            return f"the model was not trained ({why or 'there were no labels'}), so it predicts 0"
         if (told := self.outside.told()) is not None:
             return told
         if self.streak <= ADVISE_AFTER:
@@ -302,7 +304,7 @@ class Run:
         )
 
     def _missing_told(self) -> dict[str, Any] | None:
-        """Return the number of missing inputs and what replaces them, or None if the key [input] missing has no effect."""
+        """Return a dict with the number of missing inputs and what replaces them, or None for a rule without [input] missing."""
         if not self.spec.has("input", "missing"):
             return None
         names = input_names(self.spec)
@@ -317,7 +319,7 @@ class Run:
     def _told(self) -> dict[str, Any]:
         """Return the numbers of samples that were learnt, refused and so on, as a dict."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
-        # refused rows that were only predicted, because their label is missing or comes later
+        # ``others`` are refused rows that were only predicted, because their label is missing or comes later
         counted = sum(count for status, count in self.statuses.items() if status.name in ("REFUSED_INPUT", "ABSENT"))
         others = max(0, self.inputs_refused - counted)
         return {

@@ -28,13 +28,13 @@ DATED = re.compile(r"\s*\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive samples: inputs x (rows, D), labels y, and ``position``, the number of bytes read so far (of rows, if the
-    samples are from arrays).
+    """Consecutive samples.
 
-    x: NaN where an input is missing.
-    y: numbers, (rows,) for one label or (rows, labels) for several labels, with NaN where a label is not known yet.  For
-    a classifier: class indices (rows,), int32, with -1 where the class is not known yet.  For a model without labels:
+    x: the inputs, (rows, D), with NaN where an input is missing.
+    y: the labels. Numbers: (rows,) for one label or (rows, labels) for several, with NaN where a label is not known yet.  For a
+    classifier: class indices (rows,), int32, with -1 where the class is not known yet.  For a model without labels:
     (rows, 0).
+    position: the number of bytes read so far, or the number of rows if the samples are from arrays.
     raw: for steps of a signal stage, the index of each step's last raw row, (rows,), if it is known.
     """
 
@@ -55,9 +55,10 @@ def read_samples(
 ) -> Iterator[Batch]:
     """Yield batches of at most ``rows`` samples from a table with a header.
 
-    ``read_parts`` reads the table.  Columns are found by name.  Other columns and blank lines are skipped.  A missing
+    ``read_parts`` reads the table.  Columns are found by name.  All other columns are skipped, and so are blank lines.  A missing
     number becomes NaN (see ``pykernel.rows.columns``).
-    labels: one column, several, or none.  classes: the possible texts of the label; each becomes a class index.
+    labels: the name of a column, or a list of names, which may be empty.  classes: the possible texts of the label; each
+    becomes a class index.
     name: the file's name in error messages. seen: counts the cells by their content.  Raises UserError with a message
     that names the invalid line.
     """
@@ -117,10 +118,10 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
 
 
 def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
-    """Return, for ``Columns.report``, the number of rows that lack an input and what the model does with them, or None if
-    no row lacks an input.
+    """Return a dict for ``Columns.report``: the number of rows that lack an input, and what the model does with them.
 
-    For a spec with [signal] the result is None, because such rows are gaps, and ``RawRows`` counts the gaps.
+    The result is None if no row lacks an input.  It is also None for a spec with [signal], because there these rows are
+    gaps, which ``RawRows`` counts.
     """
     if not rows or spec.signal is not None:
         return None
@@ -165,7 +166,7 @@ def _classes(part: Part, name: str, column: str, classes: Sequence[str], seen: C
 def times_of(path: str | Path, rows: int) -> np.ndarray | None:
     """Return the time of each row, in seconds since 1970, (rows,), from the first column of ISO 8601 dates.
 
-    Dates without an offset are in UTC.
+    Dates without a UTC offset count as UTC.
     The result is None if no column has dates, if a cell is not a date, if times decrease, or if the table does not have ``rows`` rows.
     """
     try:
@@ -203,7 +204,9 @@ def as_table(values: np.ndarray) -> np.ndarray:
 
 
 def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the latest value that is known before each row.  The last element is the latest value after all rows."""
+    """Return an array with one element more than there are rows: the latest value that is known before each row, and then
+    the latest value after all rows.
+    """
     values = np.concatenate([[before], values])
     return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 
@@ -227,7 +230,7 @@ def by_name(table: Any, names: Sequence[str] | None) -> Any:
 
 
 def read_each(spec: Spec, many: Recordings, watch: Watch, seen: Columns | None = None) -> list[tuple[Any, Any]]:
-    """Return all rows of each device, (x, y): see ``read_rows``."""
+    """Return a list with (x, y) for each device: all rows of the device, as ``read_rows`` returns them."""
     parts: list[tuple[Any, Any]] = []
     with watch.progress() as show:
         for device in many.devices:
@@ -237,7 +240,7 @@ def read_each(spec: Spec, many: Recordings, watch: Watch, seen: Columns | None =
 
 
 def read_rows(spec: Spec, data: str, seen: Columns | None = None) -> tuple[Any, Any]:
-    """Return all rows of a file, (x, y).  A missing label becomes NaN, which a model refuses."""
+    """Return (x, y), all rows of a file.  A missing label becomes NaN (-1 for a class), which a model refuses."""
     require_columns(spec)
     with contextlib.ExitStack() as stack:
         name, file, _ = open_data(data, stack)

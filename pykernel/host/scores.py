@@ -15,11 +15,11 @@ ALIKE = 1.02
 
 
 def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str, Any] | None:
-    """Compare the model with the best simple predictor. Returns a dict, or None if there is no simple predictor or if an
-    error is not finite.
+    """Compare the model with the best simple predictor. Returns a dict, or None if the model or every simple predictor has
+    no finite error.
 
-    winner: "model", the predictor's name, or None if the errors are considered equal.  simple, error: the best simple
-    predictor and its error.
+    winner: whichever has the smaller error, "model" or the predictor's name; None if the errors are considered equal.
+    simple, error: the best simple predictor and its error.  model: the model's error.
     ratio: the larger error divided by the smaller error, or None if the smaller error is 0.
     """
     known = {name: error for name, error in simple.items() if error is not None and math.isfinite(error)}
@@ -73,7 +73,8 @@ class Windows:
     def since(self, first: int) -> tuple[int, np.ndarray]:
         """Combine the window that contains row ``first`` and all later windows.
 
-        Returns the first window's first row, and the combined values, (columns,), which are zeros if there are no rows.
+        Returns (row, values): the first row of these windows, and their combined values, (columns,), which are zeros if
+        there are no rows.
         """
         start = min(first // self.spacing, len(self.table))
         found = self._reduced(self.table[start:], np.arange(min(1, len(self.table) - start)))
@@ -82,8 +83,8 @@ class Windows:
     def windows(self, most: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Combine the full windows from row ``first`` on into up to ``most`` windows of about equal length.
 
-        Returns two arrays: the first row and the length of each new window, (windows, 2), and the windows' values,
-        (windows, columns).
+        Returns two arrays: one of shape (windows, 2) with each new window's first row and length, and one of shape
+        (windows, columns) with the windows' values.
         """
         full = self.rows // self.spacing
         marks = np.unique(np.linspace(min(-(-first // self.spacing), full), full, most + 1).astype(int))
@@ -93,7 +94,7 @@ class Windows:
     def longer(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Combine all windows into up to ``most`` windows. The result has the form of ``windows``.
 
-        Each new window combines the same number of kept windows, a power of two; the last new window may be shorter.
+        Each new window combines the same number of old windows, a power of two; the last new window may be shorter.
         """
         together = 1
         while len(self.table) > together * most:
@@ -124,7 +125,7 @@ class Errors:
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Return the mean absolute error (mae) and root mean square error (rmse) of each predictor from row ``first`` on.
 
-        The rows begin with the window that contains ``first``, and ``first_row`` in the result is this window's first row.
+        Rows are counted from the beginning of the window that contains ``first``; the result has this row as ``first_row``.
         An error is None if no row was counted.
         """
         start, part = self.kept.since(first)
@@ -142,8 +143,8 @@ class Errors:
         }
 
     def curve(self, windows: int = 60) -> tuple[np.ndarray, np.ndarray]:
-        """Return the middles of up to ``windows`` equal windows, in rows, and the mean absolute errors in these windows,
-        (windows, predictors).
+        """Return two arrays for up to ``windows`` equal windows: one of shape (windows,) with the row in the middle of
+        each window, and one of shape (windows, predictors) with the mean absolute errors in the window.
         """
         where, parts = self.kept.windows(windows)
         with np.errstate(invalid="ignore"):
@@ -248,7 +249,8 @@ class Course:
         Windows that begin before row ``first`` are left out, unless all windows begin before this row.
 
         The curves are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an
-        alarm), and the mean and the maximum of each value, (windows, values), with NaN for windows without an answer.
+        alarm), and ``mean`` and ``largest``, the mean and the maximum of each value, (windows, values), with NaN for
+        windows without an answer.
         """
         where, table = self.kept.longer(windows)
         late = where[:, 0] >= first
@@ -278,8 +280,8 @@ class Envelope:
         self.kept.add(np.column_stack([there, -there]))
 
     def lines(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return the first row of each window, and the largest and the smallest values in the windows, (windows,
-        values).  If each window is one row, the smallest values are None.
+        """Return (rows, largest, smallest): the first row of each window, (windows,), and the largest and the smallest
+        values in each window, (windows, values).  If each window is one row, ``smallest`` is None.
         """
         k, spacing = len(self.names), self.kept.spacing
         high, low = self.kept.table[:, :k], -self.kept.table[:, k:]
@@ -313,7 +315,8 @@ class Ranges:
         self._count = total
 
     def report(self) -> list[dict[str, Any]]:
-        """Return for each column the smallest and the largest number, mean, standard deviation, number of gaps, and drift.
+        """Return a dict for each column: its name, number of gaps, smallest and largest number, mean, standard deviation
+        and drift.
 
         The drift is the mean of the last third of the rows minus the mean of the first third, in standard deviations.  A value is None
         if it cannot be computed.
@@ -338,6 +341,6 @@ class Ranges:
         ]
 
     def courses(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return for each column the smallest and the largest number in each window of rows."""
+        """Return (smallest, largest) for each column: arrays with the smallest and the largest number in each window of rows."""
         k, table = len(self.names), self.kept.table
         return [(-table[:, 3 * k + i], table[:, 2 * k + i]) for i in range(k)]

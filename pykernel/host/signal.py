@@ -1,4 +1,4 @@
-"""Compute the features of a raw signal on the host: the inputs of the model after a signal stage."""
+"""Run a signal stage on the host.  It computes the features of a raw signal, which are the inputs of the model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class SignalStage:
     def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:
         """Take raw rows, (rows, CHANNELS).
 
-        Returns the statuses and the reading's values after each row; the values are NaN before the first step is complete.
+        Returns two arrays: the status of each row, and the reading's values after each row, which are NaN before the first
+        step is complete.
         """
         raw = self.spec.raw_inputs(raw)
         if raw.shape[1:] != (self.spec.width,):
@@ -89,9 +90,9 @@ class SignalStage:
         return Steps(rows, values[rows])
 
     def recorded(self, raw: np.ndarray, reading: str = "signal") -> list[Steps]:
-        """Return the steps within recorded rows, in pieces.
+        """Return the steps within recorded rows, as a list of pieces.
 
-        A piece ends before each refused row; the refused row is a gap for the stage.
+        Each refused row ends a piece, and is a gap for the stage.
         """
         with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
             raw = np.array(raw, self.spec.number, order="C", ndmin=2)
@@ -107,7 +108,7 @@ class SignalStage:
 
 
 class RawRows:
-    """Counts a recording's raw rows, and gaps by their cause: missing cells, infinite numbers, and numbers beyond [signal] max_abs."""
+    """Counts the raw rows of a recording, and its gaps by cause: missing cells, infinite numbers, and numbers beyond [signal] max_abs."""
 
     def __init__(self, spec: Spec) -> None:
         if spec.signal is None:
@@ -118,12 +119,12 @@ class RawRows:
         # for each channel, the factor that makes its limit equal to the smallest limit
         self._share = self._limits.min() / self._limits
         self._places, self._steps, self._next = list[tuple[int, int]](), 0, 0
-        """(number of the step, raw row with which the step ends), for the first step and for each step whose distance
-        from the previous step is unusual.
+        """Pairs (number of a step, raw row with which the step ends), for the first step and for each step that is not at
+        the usual distance from the previous step.
         """
         # descriptions of the first number beyond its limit, and of the first infinite number
         self._far = self._odd = ""
-        self._largest = np.zeros(len(self._limits))  # for each channel: the largest number in a refused row
+        self._largest = np.zeros(len(self._limits))  # for each channel: the largest absolute value in a refused row
 
     def counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the batches unchanged, and count their rows."""
@@ -196,10 +197,10 @@ class RawRows:
         missing: whether the sentences also report missing cells.
         """
         j = int((self._largest * self._share).argmax())
-        largest = f" (the largest is {self.signal.channels[j]} with {self._largest[j]:g})" if self.beyond > 1 else ""
+        largest = f" (the largest is {self._largest[j]:g}, in {self.signal.channels[j]})" if self.beyond > 1 else ""
         told = [
             (self.beyond, "refuses", f"{self._far}{largest}; raise that limit or scale the column"),
-            (self.infinite, "refuses", f"{self._odd}; correct such cells"),
+            (self.infinite, "refuses", f"{self._odd}; correct these cells"),
             (self.missing * missing, "misses", f"a cell is missing; a step needs {self.needed:,} rows without a gap"),
         ]
         told.sort(key=lambda each: -each[0])
@@ -215,7 +216,7 @@ class RawRows:
         """
         lost = 2 * steps < self.possible
         left = f"{steps:,} of {self.possible:,} steps are left: " if lost else ""
-        late = f"the generated C learns a label only before the next step ends, so it cannot learn labels that come {delay:,} steps late; choose a longer [signal] hop"
+        late = f"the generated C code learns a label only before the next step ends, so it cannot learn labels that come {delay:,} steps late; choose a longer [signal] hop"
         found = [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(missing=lost))]
         return found + [late] * (delay > 0 and not self.spec.forecasts)
 
@@ -234,10 +235,10 @@ class RawRows:
 
 
 def delay_of(spec: Spec, delay: int) -> int:
-    """Return the number of samples after which a model learns a sample's label.
+    """Return the delay, in samples, with which a model learns a label.
 
-    For labels from the firmware, this number is ``delay``. For a forecast, the number follows from [signal] ahead,
-    which says when the true value is known. Raises UserError if ``delay`` is given for a forecast.
+    For labels from the firmware, this is the argument ``delay``. For a forecast, the delay follows from the key
+    [signal] ahead, which says when the true value is known. Raises UserError if ``delay`` is given for a forecast.
     """
     if spec.signal is None or not spec.forecasts:
         return delay
@@ -249,7 +250,7 @@ def delay_of(spec: Spec, delay: int) -> int:
 
 
 def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = None) -> Iterator[Batch]:
-    """Yield the samples that a model learns from recorded rows.  With a signal stage, each step gives one sample: its
+    """Yield, in batches, the samples that a model gets from recorded rows.  With a signal stage, each step gives one sample: its
     features and a label.
 
     stage: the signal stage that takes the raw rows.  The label of a forecast is the measure ``ahead`` steps later, or

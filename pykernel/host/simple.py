@@ -68,9 +68,9 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     """Return name -> spec for linear models that learn by recursive least squares from the same columns. If there are
     too many inputs, the result is empty.
 
-    One spec has standardised inputs with clipped outliers.  The other spec has raw inputs, float64 and forgetting; it
-    is better if inputs drift, because a drifting standardiser changes the meaning of the learned weights.  Memory: D +
-    1 weights for each output, and (D + 1)^2 numbers.
+    One model standardises its inputs, and clips outliers.  The other has raw inputs, float64 and forgetting; it is better
+    if inputs drift, because a drifting standardiser changes the meaning of the learned weights.  Memory: D + 1 weights
+    for each output, and (D + 1)(D + 2) / 2 numbers for the root of the covariance.
     """
     if spec.dim > LINEAR_MOST:
         return {}
@@ -118,7 +118,8 @@ class Simple:
         self.names = (*self.others[0].names[self._first :], *self.linear)
 
     def step(self, x: np.ndarray, y: np.ndarray, waiting: int, released: np.ndarray) -> np.ndarray:
-        """Predict the next rows, (rows, predictors, labels), and after each row learn the label that becomes known.
+        """Return the predictions for the next rows, (rows, predictors, labels). After each row, learn the label that
+        becomes known.
 
         x, y: first the ``waiting`` rows whose labels were not known yet, then the next rows.  released: (rows, labels),
         the labels that become known, with NaN (-1 for a class) where no label becomes known.
@@ -138,7 +139,7 @@ class Simple:
 
 
 def simple_bytes(spec: Spec) -> dict[str, int]:
-    """Return name -> bytes that the predictor would need on the device, for each simple predictor. The result is empty
+    """Return name of a simple predictor -> number of bytes that it would need on the device. The result is empty
     for a model that does not learn, and for a model that has neither labels nor alarms.
     """
     size = 4 if spec.real.is_int16 else spec.real.dtype.itemsize
@@ -174,7 +175,9 @@ class Distances:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Return distance -> number of stored values, which are means and variances, or means and covariances."""
+        """Return name of a distance -> number of stored values: the means and variances of the inputs for "max |z|", and
+        their means and covariances for the Mahalanobis distance.
+        """
         found = {"max |z|": 2 * dim, "Mahalanobis distance": dim + dim * (dim + 1) // 2}
         return found if dim <= LINEAR_MOST else {"max |z|": found["max |z|"]}
 
@@ -238,7 +241,7 @@ class Rivals:
     def numbers(dim: int) -> dict[str, int]:
         """Return baseline -> number of stored values.
 
-        The VAR(1) stores its weights, the inverse of the moments, the means and covariances of the residuals, the means
+        The VAR(1) stores its weights, the inverse of the inputs' moments, the means and covariances of the residuals, the means
         and variances of the inputs, and the last row.
         """
         found = Distances.numbers(dim) | {"EWMA": 3 * dim}

@@ -43,7 +43,7 @@ class Simulation(Run):
         until: int | None = None,
     ) -> None:
         if spec.program.label_kind == "none":
-            raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare")
+            raise UserError(f"{spec.name} learns without labels, so it has no errors to compare")
         super().__init__(spec, delay, refresh_every, train_every, forecasts)
         self.gets_labels, self.until = spec.program.learns or forecasts, until
         self.simple = Simple(spec, delay, until)
@@ -51,7 +51,7 @@ class Simulation(Run):
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
-        # the errors if each refused answer is replaced by the previous answer
+        # the errors if each refused row gets the previous answer
         self.standing, self._stood = Errors(("model",)), np.zeros((1, self._shape[0] if self._shape else 1))
         # with several labels: the errors of each label
         self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []
@@ -169,7 +169,7 @@ class Simulation(Run):
         found = self.summary(self.errors, self.rows // 2)
         errors = dict(found["error_rate" if self.classes else "rmse"])
         if not self.gets_labels:
-            errors.pop("last label", None)  # the device never gets a label
+            errors.pop("last label", None)  # the device never gets a label, so it could not use this predictor
         return None if found["scored"] < FEW else verdict(errors.pop("model"), errors)
 
     def leave_one_out(self) -> dict[str, Any]:
@@ -194,7 +194,7 @@ class Simulation(Run):
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
         statuses: number of updates with each status or, for a model that does not learn, number of predictions with
         each status.
-        advice: see ``advice``; trial: the function that tries a change.
+        advice: the result of ``advice``, which gets the argument ``trial``.
         log_loss: for a model with probabilities, the mean of -log p of the true class, for the model and for the
         classes' frequencies so far.
         interval: for a model with intervals, their level, and ``Coverage.summary`` of all rows and of the second half.

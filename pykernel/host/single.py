@@ -16,8 +16,8 @@ class Single:
     """Arrays for one sample of a floating-point model, and calls of the model's functions on these arrays.
 
     ``x``, (DIM,), and ``y``, one number or one class index, have the types that the C functions take.  ``fill`` takes
-    DIM numbers, and ``label`` takes one number; both raise struct.error for a value that is not a number, or for the
-    wrong number of values. ``learn`` returns the status.  The object is bound to the model's current memory, so make
+    DIM numbers, and ``label`` takes one number; both raise struct.error for an argument that is not a number, and for too
+    few or too many arguments. ``learn`` returns the status.  The object is bound to the model's current memory, so make
     a new object if the model gets another memory.
     """
 

@@ -1,9 +1,10 @@
 """Read and write a model's snapshots on the host. A snapshot is the bytes that NAME_save writes and NAME_load reads.
 
 A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, size of the state in
-bytes); the model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host appends the names of
-columns and classes in their order: magic, version, JSON, CRC-32. A device neither writes nor reads this part.
-Everything that is loaded is untrusted input.
+bytes); the model's bytes as in C; and the CRC-32 of the first two parts.  Numbers are little-endian.
+
+When the host writes a snapshot to a file, it appends the names of columns and classes, in their order, as a fourth part: magic,
+version, JSON, CRC-32.  A device neither writes nor reads this part.  Everything that is loaded is untrusted input.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Snapshot:
     names: Names = field(default_factory=dict)  # empty for a snapshot from a device, which writes no names
 
     def ranges(self) -> list[dict[str, Any]]:
-        """Return for each field its shape, its number of nonzero values, and its smallest and largest value."""
+        """Return a dict for each field: its name, its shape, its number of nonzero values, and its smallest and largest value."""
         return [
             {
                 "field": name,
@@ -129,7 +130,10 @@ def load(model: HostModel, data: bytes) -> None:
 
 
 def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
-    """Read a snapshot, with the same checks as NAME_load.  Raises UserError.  where: the beginning of the error's message."""
+    """Read a snapshot, with the same checks as NAME_load.  Raises UserError if a check fails.
+
+    where: the beginning of the error's message.
+    """
     drop, state_kind = _identity(spec)
     memory = spec.memory(drop)
     end = spec.program.state_bytes(memory.layout)
@@ -139,10 +143,10 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
         raise UserError(f"{where}: ends after {len(data)} bytes; a snapshot of {spec.name} has {snapshot_bytes(spec)}")
     _, version, found_kind, sequence, count = HEADER.unpack_from(data)
     if version != VERSION:
-        raise UserError(f"{where}: has the format {version}; this version of pykernel reads only the format {VERSION}")
+        raise UserError(f"{where}: has format {version}; this version of pykernel reads only format {VERSION}")
     if found_kind != state_kind:
         raise UserError(
-            f"{where}: is a state of the kind {found_kind:08x}, but {spec.name} needs the kind {state_kind:08x}: give the spec from "
+            f"{where}: is a state of kind {found_kind:08x}, but {spec.name} needs kind {state_kind:08x}: give the spec from "
             "which the firmware was generated, or convert the state with pykernel state migrate"
         )
     data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
@@ -178,7 +182,8 @@ def most_bytes(spec: Spec) -> int:
 
 
 def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tuple[str, int, tuple[int, ...]]]:
-    """Return, for each field whose bytes differ: its name, how many values differ, and the first differing value's position.
+    """Yield (name, count, position) for each field whose bytes differ: the number of its differing values, and the position
+    of the first one.
 
     pairs: name of a field -> its values in two states.
     """
@@ -190,8 +195,8 @@ def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tu
 
 
 def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
-    """Return, for each field whose bytes differ: its name, how many values differ, the position of the first
-    difference, and the two values there.
+    """Return a dict for each field whose bytes differ: its name, the number of its differing values, the position of the
+    first one, and the two values there.
     """
     return [
         {
@@ -208,12 +213,10 @@ def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
 def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
     """Return the memory from a snapshot (NAME_save), or from a dump of NAME_STATE_BYTES bytes.
 
-    where: the beginning of an error's message.  Raises UserError.
+    where: the beginning of an error's message.  Raises UserError if ``data`` is neither of the two.
     """
     if not spec.program.persistent:
-        raise UserError(
-            f"{spec.name} learns nothing on the device, so that there is no state to compare; leave {where} out"
-        )
+        raise UserError(f"{spec.name} learns nothing on the device, so there is no state to compare; leave {where} out")
     memory = spec.memory(_identity(spec)[0])
     end = spec.program.state_bytes(memory.layout)
     if len(data) == end:
@@ -221,8 +224,8 @@ def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
     if data[: len(MAGIC)] == MAGIC:
         return read(spec, data, where).memory
     raise UserError(
-        f"{where}: has {len(data)} bytes; expected a snapshot, as {spec.name}_save writes it, or the {end} bytes of "
-        f"{spec.name.upper()}_STATE_BYTES"
+        f"{where}: has {len(data)} bytes; expected a snapshot, as {spec.name}_save writes it, or a state of "
+        f"{spec.name.upper()}_STATE_BYTES = {end} bytes"
     )
 
 
@@ -259,7 +262,7 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
 def _identity(spec: Spec) -> tuple[tuple[str, ...], int]:
     """Return the fields that the C struct lacks, and NAME_STATE_KIND.  Raises UserError if the model has nothing to save."""
     if not spec.program.persistent:
-        raise UserError(f"{spec.name} learns nothing on the device, so that there are no snapshots of it")
+        raise UserError(f"{spec.name} learns nothing on the device, so it has no snapshots")
 
     whose = identity(spec)
     return whose.drop, whose.state_kind

@@ -25,7 +25,7 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     Raises UserError if the recording cannot be read or if no row was learned.
     """
     if not spec.program.learns:
-        raise UserError(f"{spec.name} does not learn, so that it cannot start from a recording; leave start out")
+        raise UserError(f"{spec.name} does not learn, so it cannot start from a recording; leave start out")
     pipeline = Pipeline(spec)
     pipeline.run(Recorded(spec, data), watch)
     simulation = pipeline.simulation
@@ -46,13 +46,16 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
 
 
 def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
-    """Return the memory with which a device starts. start: a saved state or a recording. Raises UserError."""
+    """Return the memory with which a device starts. start: a saved state or a recording.
+
+    Raises UserError if the state does not fit the spec, or if no row of the recording was learned.
+    """
     path = Path(start) if isinstance(start, str | Path) else None
     # a pipe is always read as a recording, because a test for a saved state would consume its first bytes
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
     found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
-    unnamed = "" if found.names else " (without the names of columns and classes, so that their order is not checked)"
+    unnamed = "" if found.names else " (it has no names of columns and classes, so their order is not checked)"
     watch.tell(f"start    the state {found.state_hash:08x} of {path}{unnamed}")
     return found.memory
 

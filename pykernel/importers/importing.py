@@ -48,17 +48,18 @@ def from_sklearn(
     vectors: int | None = None,
     data: ArrayLike | None = None,
 ) -> Spec:
-    """Convert a fitted scikit-learn estimator to a spec. The C code of the spec computes the estimator's decision
-    values.
+    """Convert a fitted scikit-learn estimator to a spec. The C code that is generated from the spec computes the
+    estimator's decision values.
 
-    The estimator can be a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear
-    model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline
-    of scalers, selections, projections or kernel features that ends with such a model, or a meta-estimator around such a
-    model. docs/guide/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict``
-    writes the result of ``decision_function``. For regressors, ``NAME_predict`` writes the result of ``predict``, and
-    for ``MLPClassifier`` the values from which the probabilities are computed. ``NAME_classify`` writes the index of
-    the class that ``predict`` returns. If ``SignalFeatures`` is the first step, the spec has a ``[signal]``:
-    ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and ``NAME_classify_newest`` write the answers.
+    The estimator can be a model, a pipeline that ends with a model, or a meta-estimator around a model. The model can be
+    a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear model, a network with
+    one hidden layer (``MLPRegressor``, ``MLPClassifier``) or a kernel machine of pykernel. The steps before it can be
+    scalers, selections, projections and kernel features. docs/guide/importing.md lists steps, kernels and parameters.
+    Nothing is trained again. ``NAME_predict`` writes what ``decision_function`` returns; for regressors, what
+    ``predict`` returns; for ``MLPClassifier``, the values from which the probabilities are computed. ``NAME_classify``
+    writes the index of the class that ``predict`` returns. If ``SignalFeatures`` is the first step, the spec has a
+    ``[signal]``: ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and ``NAME_classify_newest`` write the
+    answers.
 
     Parameters
     ----------
@@ -70,9 +71,9 @@ def from_sklearn(
         polynomial and linear kernels.
     max_abs : float, or for int16 a sequence of floats, optional
         Largest magnitude of an input; the device refuses samples beyond it. By default, ``max_abs`` is a million times
-        the largest number in the model's vectors, or less if that could overflow. int16: largest |x - center|, one
-        number for all inputs or one for each input. The default is the range of the vectors, extended by half of the
-        range on either side. For raw samples, ``max_abs`` is a parameter of ``SignalFeatures``.
+        the largest number in the model's vectors, or less if that could overflow. With int16, ``max_abs`` is the
+        largest |x - center|: one number for all inputs, or one for each input. Its default is the range of the vectors,
+        extended by half of this range on either side. For raw samples, ``max_abs`` is a parameter of ``SignalFeatures``.
     inputs : sequence of str, optional
         Names of the inputs, or of the raw samples' channels. By default, the names that the estimator saw in a data frame.
     classes : sequence of str, optional
@@ -83,12 +84,12 @@ def from_sklearn(
     variance : bool
         For a Gaussian process: also generate ``NAME_variance``, which writes the square of the standard deviation that
         ``predict(x, return_std=True)`` returns. The spec then has rule "nystrom", which needs n²/2 more numbers in
-        flash and takes O(n² / 2 + n D) for each call.
+        flash; each call takes O(n² + n D) time.
     vectors : int, optional
         Number of vectors of a smaller machine: a machine with a Gaussian kernel is trained to reproduce the estimator's
-        answers (``pykernel.training.distilled``). A warning reports the loss, with a 95 % interval. With ``vectors``,
-        the estimator may also be one that learns sample by sample, such as ``BudgetedKernelRegressor``. The converted
-        model no longer learns.
+        answers (``pykernel.training.distilled``). A warning says how much the values or the classes change, with
+        95 % intervals. With ``vectors``, the estimator may also be one that learns sample by sample, such as
+        ``BudgetedKernelRegressor``. The converted model no longer learns.
     data : array of shape (n_samples, n_features), optional
         Inputs as the device will get them, without labels.  With ``vectors``, the smaller machine is trained on these
         inputs; by default they are generated from the estimator's vectors.  For int16, and for networks, the range of
@@ -109,9 +110,9 @@ def from_sklearn(
     Notes
     -----
     The cost is O(m n D) for n vectors of D inputs, because a bound on float32's rounding error is computed at
-    m = min(n, 1000) of the vectors. Vectors of weight zero are left out, and equal vectors are merged. A linear kernel
-    gives one vector for each function. Decision values differ from scikit-learn's only by rounding.  If the difference
-    is large, a warning is issued.
+    m = min(n, 1000) of the vectors. Vectors of weight zero are left out, and equal vectors are merged. With a linear
+    kernel, all vectors are merged into one vector for each function. Decision values differ from scikit-learn's only by
+    rounding.  If the difference is large, a warning is issued.
 
     Examples
     --------
@@ -131,7 +132,7 @@ def from_sklearn(
         machine = read_estimator(estimator)
     Place(machine.source).need(
         vectors is None or not variance,
-        "a variance needs all vectors; leave out one of the arguments vectors and variance",
+        "the arguments vectors and variance cannot be combined, because the variance needs all vectors; leave out one of them",
     )
     machine, seen = prepared(machine, vectors, data, answers)
     if not variance:
@@ -146,7 +147,7 @@ def from_sklearn(
     )
     made = content(machine, name, precision, max_abs, inputs, classes, "differences")
     spec = make_spec(made | posterior(estimator, machine, precision), where)
-    # the notes are about the mean, whose rounding error is the same as without a variance
+    # make the notes from the spec without the variance: they are about the mean, whose rounding error is the same in both specs
     return _warned(spec, notes(machine, make_spec(made, where)))
 
 
@@ -211,7 +212,7 @@ def load_model(
 
 
 def read_file(path: str | Path) -> tuple[Machine, Any]:
-    """Return the machine in a model's file, and the machine's source, which is the ONNX model.
+    """Return the machine in an ONNX file, and a ``Source`` that computes the same values as the file.
 
     Raises UserError, one sentence.
     """
@@ -222,9 +223,9 @@ def read_file(path: str | Path) -> tuple[Machine, Any]:
         "is not an ONNX file; load the estimator in Python, and give it to pykernel.from_sklearn, or save it with skl2onnx "
         "(loading a pickle runs whatever it contains)",
     )
-    learned = f"add {option('start')}, a device's state"
+    learned = f"add {option('start')} with a device's state"
     where.need(suffix != ".toml", f"is a spec, which does not hold what a device has learned; {learned}")
-    where.need(suffix == ".onnx", f"is not a model's file; give {FILES}")
+    where.need(suffix == ".onnx", f"is not a model file; give {FILES}")
     with told_of_file(path):
         from pykernel.importers.onnx import read_onnx
 
@@ -238,13 +239,13 @@ def read_device(
     trust_code: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Machine, Answers]:
-    """Return the machine that a device with this spec has learned, and a function that computes the whole model's answers.
-    Raises UserError, one sentence.
+    """Return the machine that a device has learned, and a function that computes the whole model's answers.  path: the
+    device's spec.  Raises UserError, one sentence.
     """
     where = Place.of_file(path)
     where.need(
         Path(path).suffix.lower() == ".toml",
-        "is not a spec, but a state belongs to a spec; give the .toml file from which the firmware was generated",
+        "is not a spec; a device's state can only be read with its spec, so give the .toml file from which the firmware was generated",
     )
     fixed = f"add {option('vectors')} for a smaller model that no longer learns"
     where.need(vectors is not None, f"is a model that continues to learn, and a spec cannot hold its state; {fixed}")
@@ -292,7 +293,7 @@ def _bytes(path: str | Path) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise where.error(f"cannot be read ({reason}); give {FILES}") from None
-    where.need(content.tell() <= FILE_LIMIT, f"has more than {FILE_LIMIT:,} bytes; no device holds such a model")
+    where.need(content.tell() <= FILE_LIMIT, f"has more than {FILE_LIMIT:,} bytes; no device can hold so large a model")
     return content.getvalue()
 
 
@@ -300,9 +301,9 @@ def _bytes(path: str | Path) -> bytes:
 
 
 def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
-    """Return rows of a machine's inputs, (rows, DIM).
+    """Convert ``data`` to rows of the machine's inputs, (rows, DIM).
 
-    data: rows of these inputs, rows of all inputs of the machine's source, or raw samples.
+    data: rows of the machine's inputs, rows of all inputs of the machine's source, or raw samples.
     """
     where = Place(machine.source)
     try:
@@ -310,7 +311,7 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
             raise TypeError
         x = np.array(data, np.float64, ndmin=2)
     except (TypeError, ValueError):
-        raise where.error("data is not a table of numbers; give an array, (rows, inputs)") from None
+        raise where.error("data is not a table of numbers; give an array of shape (rows, inputs)") from None
     if machine.signal is not None:
         return _steps_of(machine.signal, x.astype(machine.signal.real.dtype))[0].astype(np.float64)
     if machine.taken is not None and x.ndim == 2 and x.shape[1] == machine.taking:
@@ -324,9 +325,9 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
 def prepared(
     machine: Machine, vectors: int | None, data: ArrayLike | None, answers: Answers | None
 ) -> tuple[Machine, np.ndarray | None]:
-    """Return a machine, and the inputs from which int16 takes its ranges.
+    """Return the machine to convert, and the inputs from which int16 takes its ranges.
 
-    If ``vectors`` is None, the machine is the given one; otherwise it is a smaller machine with this number of vectors.
+    If ``vectors`` is None, ``machine`` is returned unchanged; otherwise, a smaller machine with this number of vectors.
 
     Raises UserError.
     """
@@ -361,7 +362,7 @@ def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, An
 
 
 def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str, Any]:
-    """Compare a spec's model on the host with the source's values, over rows of x.
+    """Run a spec's model on the host, and compare its values with the source's at rows of x.
 
     x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in order of time,
     (raw samples, channels).
@@ -369,15 +370,19 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     machine itself.
 
     Returns:
-    rows: number of compared rows, or of steps for raw samples.
-    refused: rows or raw samples beyond the input limit, and steps with a feature beyond its range.  The device clips
-    such a feature, so the step is not compared.
-    undecided: rows whose class depends on rounding. In these rows, within the rounding error, a function is zero or the
-    two largest functions are equal.  The classes and votes of these rows do not affect ``ok``.
-    difference: the largest difference between the source's decision values at the given rows and the device's values at the rows
-    rounded to its precision.  rounding: the largest parts of the difference that come from inputs, from the model's numbers, and
-    from the device's sums.  allowed: the largest difference in one row that rounding can cause.
-    classes_differ: number of rows, including undecided rows, to which the spec and the source give different classes.  ok: whether the spec agrees with the source.
+    rows: number of rows of x or, for raw samples, number of compared steps.
+    refused: number of rows or raw samples beyond the input limit, plus the number of steps with a feature beyond its
+    range.  The device clips such a feature, so these steps are not compared.
+    undecided: number of compared rows whose class depends on rounding: within the rounding error, a function is zero, or
+    the two largest functions are equal.  The classes and votes of these rows do not affect ``ok``.
+    difference: the largest difference between the source's decision values at rows of x and the device's values at the
+    same rows, rounded to its precision.
+    rounding: the largest differences that come from rounding the inputs ("inputs"), from the model's numbers ("model"),
+    and from the device's sums ("sum").
+    allowed: the largest difference that rounding can cause in any row.
+    classes_differ: number of compared rows, including undecided rows, for which the spec and the source give different
+    classes.
+    ok: whether rounding explains every difference, and the classes of all rows that are not undecided agree.
     """
     from pykernel.host.model import HostModel
 
@@ -448,15 +453,12 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
 
 Asked = list[tuple[np.ndarray, Any]]
-"""The arrays that are given to a source one after the other.  Each array is paired with the indices of the source's answers
-that are compared.
-"""
+"""What to ask a source: pairs of an array of inputs and the indices of those of its answers that are compared."""
 
 
 def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, Asked, int]:
-    """Return the accepted rows, two lists of arrays for the model's source, and the number of refused rows.
-
-    The accepted rows and the second list are in the model's precision; the first list has the given numbers.
+    """Return four values: the accepted rows in the model's precision; what to ask the source at the accepted rows of x;
+    what to ask it at the same rows in the model's precision; and the number of refused rows.
     """
     if machine.taken is not None and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
@@ -475,15 +477,16 @@ def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, A
 
 
 def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:
-    """Return the features of each compared step, the arrays for the model's source, and the number of refused rows and
-    steps. A refused row splits a recording into two.
+    """Return the features of each compared step, what to ask the source, and the number of refused rows and steps.
+
+    A refused row splits a recording into two.
 
     source: the source's spec, which has the same features; in int16, those of ``spec`` may have a coarser unit or a
     narrower range.
     """
     assert spec.signal is not None
     where, fits = Place(spec.name), x.shape[1] == spec.width
-    where.need(fits, f"takes raw samples of {spec.width} channels, but rows hold {x.shape[1]} numbers")
+    where.need(fits, f"takes raw samples of {spec.width} channels, but each row holds {x.shape[1]} numbers")
     refused = np.flatnonzero(~spec.accepts(x))
     edges = zip([0, *(refused + 1)], [*refused, len(x)], strict=True)
     pieces = [(x[start:end], SignalStage(spec).steps(x[start:end])) for start, end in edges]
@@ -516,7 +519,7 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
-    """Return the functions of an estimator or an ONNX model at rows of x, (rows, F).
+    """Return the function values of an estimator or an ONNX model at rows of x, (rows, F).
 
     If the source decides by pairs of classes, there is one function for each pair.
     """

@@ -34,11 +34,11 @@ RIDGE = 1e-6
 
 
 LEFT_OUT = ("variance", "probability", "novelty", "interval")
-"""Answers of the source that are lost, because the smaller machine gives only predictions."""
+"""Answers of a model that are lost when it is converted, because the smaller machine gives only predictions."""
 
 
 def learns(estimator: Any) -> bool:
-    """Return whether an estimator learns sample by sample, and has a learned state."""
+    """Return whether an estimator learns sample by sample."""
     return hasattr(type(steps_of(estimator)[-1][1]), LEARNS)
 
 
@@ -67,7 +67,7 @@ def read_learned(estimator: Any) -> tuple[Machine, Answers]:
 def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
     """Return the machine in a file that a device has saved, and a function that computes the whole model's answers.
 
-    state: a snapshot, or the NAME_STATE_BYTES bytes of the state.  The file is untrusted.  Raises UserError.
+    state: path of a snapshot, or of a file with the NAME_STATE_BYTES bytes of the state.  The file is untrusted.  Raises UserError.
     """
     where = Place.of_file(state)
     if not spec.program.persistent:
@@ -86,16 +86,16 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
 
     The machine contains only the model's kernel part, without the labels' running mean, the gain, the linear part, and
     the limits.  If the state's weights are integers or belong to other coordinates, the machine's weights are fitted to
-    the model's answers at the vectors by ridge regression.  where: the beginning of an error message.
+    the model's answers at the vectors by ridge regression.  where: the beginning of error messages.
     O(n^2 (n + D)). Raises UserError.
     """
     host = HostModel(spec.inner)
     host.memory.copy_from(memory)
     known = {name for struct in memory.structs for name in struct.fields}
-    where.need(host.has("predict"), "learns no function of its inputs; vectors supports only models that predict")
+    where.need(host.has("predict"), "learns no function of its inputs; only a model that predicts can be made smaller")
     where.need(
         spec.expansion is not None or "v" in known,
-        "stores no vectors of its inputs; vectors supports only models that store vectors",
+        "stores no vectors of its inputs; only a model that stores vectors can be made smaller",
     )
     vectors = _vectors(spec, memory)
     where.need(len(vectors), "stores no vectors yet; let it learn more")

@@ -36,8 +36,8 @@ KERNELS = {"LINEAR": "linear", "POLY": "polynomial", "RBF": "gaussian", "SIGMOID
 MACHINES, NETWORK = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor"), "network"
 """Operations that are models, and the name of the node that replaces the operations of a network's layers."""
 PROBED, PROBED_VALUES = 64, 2**24
-"""Number of test rows with which the operations after the machine are identified, and maximum number of values computed
-for this.
+"""Number of test rows used to identify the operations after the machine, and the maximum number of values that these
+operations may compute for the test rows.
 """
 STRANGE = (
     "computes a result that is neither its decision values nor scikit-learn's votes, probabilities or class; save the model "
@@ -51,7 +51,7 @@ class Source:
 
     steps: list[Callable[[np.ndarray], np.ndarray]]
     node: Node
-    # made from the node; a network uses all of the machine, other models use only its kernel and vectors
+    # made from the node; ``functions`` uses all of it for a network, only its kernel and vectors for an SVM
     machine: Machine
 
     def functions(self, x: np.ndarray) -> np.ndarray:
@@ -197,7 +197,7 @@ def _regressor(node: Node) -> Machine:
 def _linear(node: Node) -> Machine:
     """Read a linear model, coefficients x + intercepts.
 
-    Two classes have one function, which is above 0 for the second class.
+    For two classes, there is one function, which is above 0 for the second class.
     """
     has, where, transform = node.has, Place(node.kind), _transform(node)
     labels = _labels(has, "classlabels_ints") if node.kind == "LinearClassifier" else None
@@ -229,7 +229,7 @@ def _linear(node: Node) -> Machine:
 
 
 def _with_network(graph: Graph) -> Graph:
-    """Return the graph with one node instead of the layers of a network, or the graph itself if it has no layers."""
+    """Return the graph with the layers of a network replaced by one node, or the graph itself if it has no network."""
     layers = [node for node in graph.nodes if node.kind in ("Gemm", "MatMul")]
     if not layers or any(node.kind in MACHINES for node in graph.nodes):
         return graph
@@ -256,7 +256,7 @@ def _with_network(graph: Graph) -> Graph:
 
 
 def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np.ndarray, np.ndarray], str, list[Node]]:
-    """Return the weights (inputs, outputs) and biases of a layer, the name of its values, and its nodes."""
+    """Return three things: a layer's weights (inputs, outputs) with its biases; the name of its result; and its nodes."""
     has, parts, (weights, *biases) = layer.has, [layer], (_table(graph, name) for name in layer.inputs[1:])
     FILE.need(
         weights.ndim == 2 and weights.dtype.kind == "f",
@@ -272,7 +272,7 @@ def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np
     count, bias = weights.shape[1], biases[0] if biases else np.zeros(weights.shape[1])
     FILE.need(
         bias.dtype.kind == "f" and bias.shape in ((count,), (1, count)),
-        f"its {layer.kind} makes {count:,} values, and numbers of shape {shown_value(bias.shape)} are added; there must be one number for each value",
+        f"its {layer.kind} computes {count:,} values, but the numbers added to them have shape {shown_value(bias.shape)}; there must be one number for each value",
     )
     return (weights, bias.ravel()), parts[-1].outputs[0], parts
 
@@ -329,7 +329,7 @@ def _before(graph: Graph, node: Node) -> list[Node]:
         if maker is None or maker.kind not in AFFINE:
             what = "a table" if maker is None else f"a {shown_value(maker.kind)}"
             raise FILE.error(
-                f"has {what} before its {node.kind}; there may only be {', '.join(AFFINE)}, which scale each input separately"
+                f"has {what} before its {node.kind}; only {', '.join(AFFINE)}, which scale each input separately, may come before it"
             )
         chain.insert(0, maker)
         variable = [name for name in maker.inputs if name not in graph.tables]
@@ -342,7 +342,7 @@ ARITHMETIC = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.d
 
 
 def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callable[[np.ndarray], np.ndarray]], Affine]:
-    """Return the operations, and the map x -> (x - center) * scale that they compute."""
+    """Return the operations in the chain as functions, and the map x -> (x - center) * scale that they compute together."""
     FILE.need(graph.width in (None, dim), f"takes {graph.width} inputs, but its vectors have {dim} numbers")
     affine, steps, kind = Affine.identity(dim), [], graph.type
     for node in chain:
@@ -416,7 +416,7 @@ class After:
     values: set[str]  # names of results that are computed from the machine's values
 
     def computed(self, graph: Graph, node: Node, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the graph's results that are computed from the machine's values, for rows of machine values."""
+        """Return the graph's results that are computed from the machine's values, by name.  rows: rows of these values."""
         nodes = [other for other in self.nodes if not self.labels.intersection(other.outputs)]
         made = _computed(nodes, node.outputs[-1], rows, graph.tables)
         return {name: made[name] for name in graph.outputs if name in self.values}
@@ -453,8 +453,8 @@ def _after(graph: Graph, node: Node) -> After:
 
 
 def _decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """Return the machine with the decision that the graph computes from the machine's values. The decision is by votes, or by
-    the sign of a OneClassSVM.
+    """If the graph computes votes, or the sign of a OneClassSVM's values, return the machine with this decision; else return
+    the machine unchanged.
     """
     _require_named(after, machine)
     classifier, probable = node.kind == "SVMClassifier", len(node.has.get("prob_a", ())) > 0
@@ -473,7 +473,7 @@ def _decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machin
 
 
 def _probes(width: int, most: float) -> np.ndarray:
-    """Return test rows, (PROBED, width), with small and large values such as a machine computes."""
+    """Return test rows, (PROBED, width), with values of a machine from small to large."""
     return np.random.default_rng(0).normal(size=(PROBED, width)) * np.geomspace(0.01, most, PROBED)[:, None]
 
 
@@ -481,7 +481,7 @@ def _require_named(after: After, machine: Machine) -> None:
     for other in after.nodes:
         FILE.need(
             other.kind != "ZipMap" or tuple(_labels(other.has, "classlabels_int64s")) == machine.classes,
-            "gives its values names other than the names of its classes; save the model again",
+            "the names of its values differ from the names of its classes; save the model again",
         )
 
 
@@ -506,7 +506,7 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
         sure = True
     if sure:
         return replace(machine, calibration=np.tile([-1.0, 0.0], (functions, 1)))
-    note = f"{node.kind}: probabilities are left out; probabilities of {functions} classes are supported if LOGISTIC and a Normalizer compute them"
+    note = f"{node.kind}: probabilities are left out; probabilities of {functions} classes are supported only if LOGISTIC and a Normalizer compute them"
     return machine if transform == "NONE" else replace(machine, notes=(note,))
 
 

@@ -85,7 +85,7 @@ OPERATIONS: dict[str, tuple[str, int, int, dict[str, int]]] = {
         "classlabels_strings": AttributeProto.STRINGS,
     }),
 }  # fmt: skip
-"""Known operation -> domain, minimum and maximum number of inputs, attributes and their types."""
+"""Known operation -> its domain, the minimum number of inputs, the maximum number, and a dict of attribute -> type."""
 CLASSIFIERS = ("LinearClassifier", "SVMClassifier")
 NUMBERS = {
     TensorProto.FLOAT: np.float32,
@@ -178,7 +178,7 @@ def _graph(model: Any) -> Graph:
     outputs = [value.name for value in graph.output]
     FILE.need(
         len(set(outputs)) == len(outputs) and known.issuperset(outputs),
-        "names a result that no node computes, or names it twice; save the model again",
+        "names a result that no node computes, or names a result twice; save the model again",
     )
     dims = kind.shape.dim
     FILE.need(len(dims) in (0, 2), f"its input has {len(dims)} dimensions; it must have two, (samples, inputs)")
@@ -213,11 +213,11 @@ def _node(proto: Any) -> Node:
         name = attribute.name
         FILE.need(
             name not in has and attributes.get(name) == attribute.type and not attribute.ref_attr_name,
-            f"its {kind} has {shown_value(name)}, which differs from ONNX's definition; save the model again",
+            f"its {kind} has the attribute {shown_value(name)}, which differs from ONNX's definition; save the model again",
         )
         has[name] = _value(attribute)
     for name in {"Cast": ["to"], "Concat": ["axis"]}.get(kind, []):
-        FILE.need(name in has, f"its {kind} has no {name}; save the model again")
+        FILE.need(name in has, f"its {kind} has no attribute {name}; save the model again")
     return Node(kind, inputs, outputs, has)
 
 
@@ -227,7 +227,7 @@ def _value(attribute: Any) -> Any:
 
 
 def _read_table(tables: dict[str, np.ndarray], name: str, tensor: Any) -> None:
-    """Read a table of numbers or texts.  Tables of other types are skipped."""
+    """Read a table of numbers or strings.  Tables of other types are skipped."""
     if tensor is None or tensor.data_type not in (*NUMBERS, TEXT):
         return
     elsewhere = tensor.data_location == TensorProto.EXTERNAL or tensor.external_data

@@ -34,13 +34,13 @@ from pykernel.training.machine import Machine, array_of, checked, number_of, req
 from pykernel.training.trained import collapsed
 
 MATERN_NU = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
-"""nu -> Matern kernel."""
+"""nu of a Matern kernel in scikit-learn -> the kernel in a spec."""
 MACHINE = "__pykernel_machine__"
 """Name of the method that returns an estimator's Machine.  pykernel's estimators are recognised by this method."""
 LEARNS = "__pykernel_learned__"
 """Name of a method that an estimator has only if its model continues to learn on the device."""
 KERNELS = {"gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct"}
-"""Parts of a Gaussian process's kernel."""
+"""Types that may be parts of a Gaussian process's kernel: scikit-learn module -> names."""
 
 
 def read_estimator(estimator: Any) -> Machine:
@@ -181,7 +181,7 @@ def _svc(model: Any, where: Place) -> Machine:
     votes = model.decision_function_shape == "ovr"
     where.need(
         votes or count == 2 or not model.break_ties,
-        "break_ties needs decision_function_shape='ovr', here as in scikit-learn's predict",
+        "break_ties needs decision_function_shape='ovr', as in scikit-learn's predict",
     )
     classes = tuple(np.asarray(model.classes_).tolist())
     machine = Machine(where, vectors=vectors, weights=weights, bias=bias, classes=classes, **kernel)
@@ -193,10 +193,11 @@ def _svc(model: Any, where: Place) -> Machine:
 
 
 def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, told: str) -> Machine:
-    """Return the machine with libsvm's functions for pairs of classes.  sizes: the number of vectors of each class.
+    """Return the machine as a classifier by libsvm's functions for pairs of classes.  sizes: the number of vectors of
+    each class.
 
     sigmoids: the sigmoid's parameters A and B by name, if the model has probabilities. Probabilities of more than two
-    classes cannot be translated to C. told: the beginning of the note that says so.
+    classes cannot be translated to C. told: the beginning of a note that they are left out, such as "probability=True is".
     """
     count = len(machine.classes or ())
     if count > 2:
@@ -295,8 +296,8 @@ def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
 
 
 def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any]:
-    """Return the sections [kernel] to [expansion] of a spec with rule "nystrom" that computes the mean and variance of
-    a Gaussian process.
+    """Return the sections [kernel], [learning] and [expansion] of a spec that computes the mean and variance of a Gaussian
+    process with rule "nystrom".
 
     With K = A (K1 + noise I) = A L L' for the samples and z(x) = L^-1 k1(x), the mean is w'z with w = L' A alpha, and
     the variance is A (k1(x, x) - |z|^2) plus the variance of the white noise.  Raises UserError, one sentence.
@@ -368,7 +369,7 @@ def _terms(kernel: Any, where: Place) -> Terms:
     where.need(
         type(kernel) in sklearn_types(KERNELS),
         f"kernel_ holds a {kind}, which is not supported; use one of RBF, Matern, RationalQuadratic and DotProduct; "
-        "it may be multiplied by a ConstantKernel, and a ConstantKernel and a WhiteKernel may be added",
+        "it may be multiplied by a ConstantKernel, and a ConstantKernel or a WhiteKernel may be added to it",
     )
 
     if kind == "ConstantKernel":
@@ -505,7 +506,7 @@ def told_apart(machine: Machine, classes: tuple[Any, ...], where: Place) -> Mach
 
 
 def _calibrated(model: Any, where: Place) -> Machine:
-    """Read a calibrated classifier, with functions -(a f + b) and probabilities 1 / (1 + exp(-value))."""
+    """Read a calibrated classifier: its functions are g = -(a f + b), and its probabilities are 1 / (1 + exp(-g))."""
     found = model.calibrated_classifiers_
     where.need(
         len(found) == 1, f"averages {len(found)} classifiers, which is not supported; fit the model with ensemble=False"
@@ -631,7 +632,7 @@ def joined(machines: Sequence[Machine], where: Place) -> Machine:
 
 
 def _in_units_of(machine: Machine, other: Machine) -> Machine:
-    """Convert a linear machine to the scaled inputs of the other machine."""
+    """Convert a linear machine so that its inputs are scaled like those of ``other``."""
     if machine.dim != other.dim:
         return machine
     own, wanted = ((np.zeros(m.dim) if m.center is None else m.center) for m in (machine, other))

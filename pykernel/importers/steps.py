@@ -172,7 +172,7 @@ def require_fitted(part: Any, where: Place) -> None:
     kind = type(part).__name__
     inside = where if where == kind or ", step " in where else f"{where}: its {kind}"
     try:
-        # an unfitted Gaussian process predicts its prior
+        # name an attribute, because scikit-learn accepts an unfitted Gaussian process, which can predict its prior
         check_is_fitted(part, "X_train_" if kind == "GaussianProcessRegressor" else None)
     except NotFittedError:
         raise FILE.error(f"{inside} is not fitted; call fit first") from None
@@ -216,8 +216,8 @@ def _selector(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
-    """Leave an imputer out, because the device refuses a row with a missing (NaN) input. Only the features that the imputer
-    drops are removed.
+    """Append only the removal of the features that an imputer drops.  Its replacements are left out, because the device
+    refuses a row with a missing (NaN) input.
     """
     missing = step.missing_values
     where.need(
@@ -350,7 +350,7 @@ def _scaling(machine: Machine) -> tuple[np.ndarray, np.ndarray]:
 
 
 def taking_all(machine: Machine, where: Place) -> Machine:
-    """Return the machine for all inputs of its source, in their order.
+    """Return a machine that takes all inputs of the source, in the source's order.
 
     Raises UserError if an unused input cannot be added without changing the values.
     """
@@ -466,8 +466,8 @@ KEYS_OF = {"linear": (), "gaussian": ("gamma",), "laplacian": ("gamma",), "sigmo
 
 
 def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of ``Machine`` for a kernel. numbers: the kernel's parameters by name; the kernel ignores those
-    that it does not have.
+    """Return the arguments of ``Machine`` for a kernel. numbers: the kernel's parameters by name; others are
+    ignored.
     """
     keys = KEYS_OF.get(function, ("gamma", "coef0", "degree"))
     found = {key: number_of(numbers[key], where, key) for key in keys}

@@ -2,14 +2,17 @@
 
 The annotations are derived from the form of the code alone:
 
-- after a comparison of a number or its absolute value, an ``assert`` states that the number is not NaN and is within the limits, because
-Eva cannot conclude this itself (WP proves the assertion);
-- a function of integers, such as the position of a row in a triangle, is analysed for each value of its arguments;
-- a loop that starts at a field's value is analysed for each value of the field;
-- a square is analysed separately for both signs of the number, because Eva does not know that squares are not negative;
-- before |x| is compared with a limit, four cases are analysed separately: x above the limit, x within ± the limit, x
-below minus the limit, and NaN, because Eva draws no conclusion about x from |x|;
-- an ``assert`` states that an index into an array argument is within the array, because Eva treats all fields of the
+- After a comparison of x or |x|, an ``assert`` states that x is not NaN and, if |x| was compared, that x is within the
+limits, because Eva cannot conclude this itself (WP proves the assertion).
+- A call with only integers, such as one that computes a row's position in a triangle, is analysed separately for each
+value of the arguments.
+- If a variable starts with the value of a field that is a position or a count, and a loop changes the variable, each
+starting value is analysed separately.
+- A square is analysed separately for both signs of the squared number, because Eva does not know that squares are not
+negative.
+- If |x| is compared with a limit, four cases are analysed separately, because Eva draws no conclusion about x from |x|:
+x above the limit, x within ± the limit, x below minus the limit, and NaN.
+- An ``assert`` states that an index into an array argument is within the array, because Eva treats all fields of the
 model as one piece of memory.
 """
 
@@ -46,8 +49,8 @@ from pykernel.language.ir import (
 PASSED = "passed"
 """Name of the assertions after comparisons."""
 CALL = re.compile(r"(?<![\\\w])[a-z_]\w*\(")
-"""Matches a call of a C function.  In annotations, the names of logic functions begin with a backslash, and those of
-macros with a capital letter.
+"""Matches a call of a C function.  Names that begin with a backslash (logic functions of ACSL) or with a capital letter
+(macros) do not match.
 """
 INSIDE = "inside"
 """Name of the assertions about indices."""
@@ -55,10 +58,10 @@ Printed = Callable[[Expr], str]
 
 
 def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:
-    """Return, for each array parameter of each function, the length of the longest array that is passed.
+    """Return for each function a dict: array parameter -> length of the longest array that is passed for it.
 
-    extent: a function that returns the value of a size.  roots: functions that are called from outside, whose arrays
-    have the declared sizes.
+    extent: a function that returns the value of a size.  roots: names of the functions that are called from outside,
+    with arrays of the declared sizes.
     """
     found: dict[str, dict[str, int]] = {name: {} for name in functions}
     for name in roots & functions.keys():
@@ -94,7 +97,7 @@ def _length(argument: Expr, known: Mapping[str, int], extent: Callable[[object],
 
 
 def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, int]) -> list[str]:
-    """Return the annotations before a statement.  known: lengths of the function's arrays."""
+    """Return the annotations before a statement.  known: array parameter of the function -> length."""
     values, found = _evaluated(node), list[str]()
     if not _becomes_several(node):
         if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
@@ -107,8 +110,8 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
 
 
 def after(node: Statement, following: Statement | None, printed: Printed, real: str) -> list[str]:
-    """Return the annotations between a statement, such as ``if (!(x >= limit)) { return }``, and the next
-    statement.  real: the C type of x.
+    """Return the annotations between a statement and the next one, such as the assertion that x is not NaN after
+    ``if (!(x >= limit)) { return }``.  real: the C type of a Real.
     """
     merged = list[str]()
     if not (_becomes_several(node) or _becomes_several(following)):
@@ -126,14 +129,15 @@ def after(node: Statement, following: Statement | None, printed: Printed, real: 
 def _without_calls(found: list[str]) -> list[str]:
     """Return the annotations that do not call a C function.
 
-    In snapshot readers, some annotations would contain calls, because a snapshot reader reads each number by a call.
+    In snapshot readers, some annotations would contain calls, because a snapshot reader calls a function to read each
+    number.
     """
     return [text for text in found if not CALL.search(text)]
 
 
 def _becomes_several(node: Statement | None) -> bool:
-    """Return whether Frama-C turns a declaration into several statements.  Frama-C accepts no ``split`` annotation
-    before such a declaration."""
+    """Return whether a statement is a declaration that Frama-C turns into several statements.  Frama-C accepts no
+    ``split`` annotation before such a declaration."""
     if not (isinstance(node, Assign) and node.declares):
         return False
     value = node.value
@@ -143,7 +147,7 @@ def _becomes_several(node: Statement | None) -> bool:
 
 
 def within(node: If, printed: Printed, real: str) -> list[str]:
-    """Return the annotations at the head of ``if (x <= limit) { … }``."""
+    """Return the annotations at the start of the block in ``if (x <= limit) { … }``."""
     return _passed(node.condition, printed, real)
 
 
@@ -196,7 +200,7 @@ def _evaluated(node: Statement) -> tuple[Expr, ...]:
 
 
 def _indices(f: Function) -> frozenset[str]:
-    """Return the locals that occur in indices of elements."""
+    """Return the names of the locals that occur in indices of elements and rows."""
     return f.made(
         "locals in indices",
         lambda: frozenset(
@@ -210,7 +214,7 @@ def _indices(f: Function) -> frozenset[str]:
 
 
 def _signs(node: Statement, printed: Printed) -> list[str]:
-    """Return, for each number that a statement squares, the condition that the number is not negative."""
+    """Return the condition ``x >= 0`` for each number x that a statement squares."""
     if not isinstance(node, (Assign, Return)) or node.value is None:
         return []
     squares = [n for n in walk(node.value) if isinstance(n, Binary) and n.op == "*" and n.kind is Real]
@@ -219,8 +223,8 @@ def _signs(node: Statement, printed: Printed) -> list[str]:
 
 
 def _sides(node: Statement, printed: Printed) -> list[str]:
-    """Return, for each x whose |x| a condition compares, the conditions that x is NaN, above the limit, and below minus the
-    limit.
+    """Return three conditions for each |x| that a statement compares with a limit: x is NaN, x is above the limit, and x
+    is below minus the limit.
     """
     found = list[str]()
     for part in walk(node.condition) if isinstance(node, If) else ():
@@ -246,7 +250,9 @@ def _places(value: Expr) -> list[Expr]:
 
 
 def _counted(node: Assign, f: Function) -> bool:
-    """Return whether a local starts with the value of a field that is a position or a count, and a loop changes the local."""
+    """Return whether an assignment gives a local its first value from a field that is a position or a count, and some
+    loop of the function changes the local.
+    """
     target, value = node.target, node.value
     if not (node.declares and isinstance(value, Element) and isinstance(value.array, Field)):
         return False

@@ -20,15 +20,17 @@ def number(value: Any, precision: Precision) -> str:
         raise ValueError(f"C has no literal for {value}")
     if precision is not FLOAT32:
         return repr(value.item())
-    # all versions of NumPy give the same digits, but they write exponents in different ways, and the checked-in
-    # examples contain this text
+    # NumPy's versions write exponents in different ways.  The format is fixed here, because the checked-in examples
+    # contain this text
     if value == 0 or 1e-4 <= abs(float(value)) < 1e6:
         return np.format_float_positional(value, trim="0") + "f"
     return np.format_float_scientific(value, trim="-", exp_digits=2) + "f"
 
 
 def comment(text: str) -> str:
-    """Make text safe within a C comment: remove ends of comments, trigraphs, line splices and invisible characters."""
+    """Make text safe within a C comment: break up comment delimiters and trigraphs, remove line splices, and replace
+    invisible characters with blanks.
+    """
     if not text.replace("\n", "").isprintable():
         text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
     text = re.sub(r"\?(?=\?)", "? ", text.replace("*/", "* /").replace("/*", "/ *"))
@@ -47,7 +49,7 @@ def comment_block(text: str, indent: str = "") -> list[str]:
 
 
 def annotated(texts: list[str], indent: str) -> list[str]:
-    """Return annotations, each on a separate line."""
+    """Return one line of C, ``/*@ … */``, for each annotation."""
     return [f"{indent}/*@ {text} */" for text in texts]
 
 
@@ -100,13 +102,14 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
     indent = line[: len(line) - len(line.lstrip())]
     if not in_comment and (
         found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)
-    ):  # move a comment after code to the line above the code
+    ):  # a comment that follows code moves to the line above
         return [*_folded(f"{indent}/* {found[3]} */", False, False), *_folded(indent + found[2], False, directive)]
     if in_comment or re.match(r"\s*/\* ", line):
         indent = indent if in_comment else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
         return [line[:at].rstrip(), *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
-    # break after a comma or before an operator, else at a blank, else after a bracket, else between two extents
+    # break after a comma or before an operator, else at a blank, else after an opening bracket, else between
+    # two extents
     for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
         places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
         places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]

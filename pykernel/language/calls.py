@@ -11,7 +11,7 @@ LONGEST = 120  # longest line of C code, except for lines that cannot be broken
 class Argument:
     """A parameter of a call.
 
-    size: "" for a number or a callback, "*" for a pointer to a single number, else the length of an array, as C text.
+    size: "" for a number or a callback, the length as C text for an array, and "*" for any other pointer.
     written: whether the call writes to the argument.  values: the number of values, or 0 if this number is not known.
     """
 
@@ -40,8 +40,8 @@ class Signature:
 
 
 def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
-    """Return the calls that all models have.  persists: whether the model learns, and therefore also has the calls that
-    save a state.
+    """Return the calls that do not depend on the kind of model: short name -> declaration.  persists: whether the model
+    learns; only such models have the calls that reset, save, restore and wipe a state.
     """
     kept, changed = (Argument("s", f"{name}_t", "*", written) for written in (False, True))
     bytes_of = (Argument("buffer", "uint8_t", f"{name.upper()}_SNAPSHOT_BYTES", written) for written in (True, False))
@@ -58,7 +58,7 @@ def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
 
 
 def in_cpp(short: str, call: Signature, macro: str) -> str:
-    """Return the call as a C++ method on the model's memory_.
+    """Return the text of a C++ method that makes the call for the class's member ``memory_``.
 
     Arrays, and single numbers that the method writes, are passed by reference.
     """

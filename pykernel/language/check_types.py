@@ -116,8 +116,8 @@ class _Typer(Expressions):
         return kind
 
     def alternatives(self) -> tuple[Statement, ...]:
-        """Return the body of a kernel that only selects which other kernel is called.  The body has one call under each
-        condition.
+        """Return the body of a kernel that only selects which other kernel is called: branches of an if, each with one
+        call.
         """
         line, kernel = self.node.lineno, self.kernel
         body, kinds = self.node.body, kernel.params.values()
@@ -125,8 +125,8 @@ class _Typer(Expressions):
         self.refuse_if(len(body) > 1 or not ast.get_docstring(self.node), self.node, f"{kernel.name} {told}")
         known = kernel.choice in {name for kind in kinds for part in parts_of(kind) for name in part.fields}
         told = (
-            f"{kernel.name} selects a kernel by {kernel.choice}, but no parameter has this field; add a parameter whose type is the "
-            f"model that has {kernel.choice}"
+            f"{kernel.name} selects a kernel by the field {kernel.choice}, but no parameter has this field; add a parameter whose "
+            "type is the model that has the field"
         )
         self.refuse_if(not known, self.node, told)
         args = tuple(
@@ -171,7 +171,9 @@ class _Typer(Expressions):
         """Refuse a name that the function introduces if it could clash in C, or hides a global or built-in name."""
         self.spelling(node, name)
         hides = name in self.space or name in self.builtins
-        self.refuse_if(hides, node, f"{name} shadows a global of this file or of Python; choose another name")
+        self.refuse_if(
+            hides, node, f"{name} shadows a global of this file or a built-in name of Python; choose another name"
+        )
 
     def do_Assign(self, node: ast.Assign) -> Statement:
         self.refuse_if(len(node.targets) != 1, node, "assign to one name at a time")
@@ -232,7 +234,7 @@ class _Typer(Expressions):
         )
         target = self.value(node)
         if not isinstance(target, Element) or isinstance(target.array, (Named, Parameter)):
-            self.refuse(node, "only an element can be assigned; rows and tables cannot")
+            self.refuse(node, "only elements of fields and array parameters can be assigned to; rows and tables cannot")
         self.refuse_if(
             target.kind != kind,
             node,
@@ -260,7 +262,7 @@ class _Typer(Expressions):
         self.refuse_if(
             self.find(name) is not None,
             node,
-            f"{name} already exists, and would have another value after the loop in C; use another name",
+            f"{name} already exists, and its value after the loop would differ between Python and C; use another name",
         )
         self.name_allowed(node.target, name)
         self.refuse_if(

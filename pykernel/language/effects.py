@@ -69,8 +69,8 @@ def effects(functions: Functions) -> dict[str, Effects]:
 def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool, ...]]]) -> Effects:
     """Return the effects of a function.
 
-    called: for each callee, its name, its effects and, for each of its parameters, whether the callee writes to the
-    parameter.
+    called: a tuple (name, effects, writes) for each callee.  ``writes`` says for each parameter whether the callee writes
+    to it, and is empty if the callee writes to none.
     """
     own = function.made("own effects", functools.partial(_own, function))
     fields, reads, targets = set(own.fields), set(own.reads), []
@@ -147,7 +147,7 @@ def _check_order(function: Function, node: Statement, known: dict[str, Effects])
                     raise DialectError(
                         function.file,
                         call.line,
-                        f"{call.callee.name} writes, and C may evaluate the rest of the expression before or after the call; "
+                        f"{call.callee.name} writes to memory, and C may evaluate the rest of the expression before or after the call; "
                         f"assign the result of {call.callee.name} in a separate statement",
                     )
 
@@ -159,7 +159,7 @@ def _check_tables(function: Function, call: Call, functions: Functions, known: d
             raise DialectError(
                 function.file,
                 call.line,
-                f"{call.callee.name} writes {param}, and {table.name} is a table of the configuration, which is constant; "
+                f"{call.callee.name} writes to its parameter {param}, but {table.name} is a table of the configuration, which is constant; "
                 "pass a field of a struct",
             )
 
@@ -170,7 +170,7 @@ def _check_bound(function: Function, loop: For, functions: Functions, known: dic
         raise DialectError(
             function.file,
             loop.line,
-            "range() is evaluated once in Python and at each iteration in C; assign the bound before the loop",
+            "range() is evaluated once in Python and at each iteration in C; assign the bound to a name before the loop",
         )
     read = [n for n in parts if isinstance(n, (Local, Field))]
     for node in walk(loop.body):
@@ -194,15 +194,15 @@ def _check_bound(function: Function, loop: For, functions: Functions, known: dic
 
 
 def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
-    """Return the fields of the callee's structs that have these names."""
+    """Yield those fields of the callee's structs whose names are in ``names``."""
     for struct in itertools.chain.from_iterable(map(parts_of, call.callee.params.values())):
         if issubclass(struct, Struct):
             yield from (Field(call.line, struct.fields[n], struct, n) for n in names if n in struct.fields)
 
 
 def _same_memory(a: Local | Field, b: Local | Field | Parameter) -> bool:
-    """Return whether two arrays may share memory.  Different parameters may share memory, because a caller may pass a
-    field, or pass the same array twice.
+    """Return whether a and b may be in the same memory.  An array parameter may share memory with a field or with another
+    array parameter, because a caller may pass the field, or pass one array twice.
     """
     if type(a) is type(b) and a.name == b.name:
         return True

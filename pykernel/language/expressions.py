@@ -87,7 +87,7 @@ class Expressions:
         self.scopes: list[dict[str, Any]] = [
             {}
         ]  # name -> its kind, or the struct or configuration that the name represents
-        self.running: dict[str, bool] = {}  # variable of an enclosing loop -> whether it is never negative
+        self.running: dict[str, bool] = {}  # variable of an enclosing loop -> True if it is known never to be negative
         self.counters: set[str] = set()  # variables of all loops
         self.kinds_seen: dict[str, Kind] = {}
 
@@ -111,7 +111,7 @@ class Expressions:
         return getattr(self, name)
 
     def spelling(self, node: ast.AST, name: str) -> None:
-        """Refuse a name of a kernel, local, field or parameter that could clash in C."""
+        """Refuse the name of a kernel, local, field or parameter if the name could clash in C."""
         self.refuse_if(
             not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.endswith("_t"),
             node,
@@ -174,7 +174,7 @@ class Expressions:
         )
 
     def named(self, node: ast.Name, value: Constant) -> Expr:
-        """Return a Constant that is defined at module level, as a number or a table."""
+        """Translate the name of a Constant that is defined at module level; the Constant is a number or a table."""
         name = node.id
         upper = re.fullmatch(r"[A-Z][A-Z0-9_]*", name)
         self.refuse_if(not upper, node, f"{name} becomes a macro in C; constants are upper case")
@@ -213,7 +213,7 @@ class Expressions:
                 return Member(node.lineno, Index, enum[name])
         self.refuse(
             node,
-            f"{ast.unparse(node)} is not in the dialect; attributes are fields of structs, configs and enumerations",
+            f"{ast.unparse(node)} is not in the dialect; attributes are fields of structs and configs, or members of enumerations",
         )
 
     def of_Subscript(self, node: ast.Subscript) -> Expr:
@@ -237,7 +237,7 @@ class Expressions:
             if written is not None and isinstance(shortest, int) and written >= shortest:
                 self.refuse(
                     position,
-                    f"there is no position {written} in an array of {shortest}; the last one is {shortest - 1}",
+                    f"there is no position {written} in an array of length {shortest}; the last one is {shortest - 1}",
                 )
         if len(indices) == len(extents):
             return Element(node.lineno, array.kind.scalar.value, array, indices)
@@ -258,9 +258,11 @@ class Expressions:
     def of_UnaryOp(self, node: ast.UnaryOp) -> Expr:
         if isinstance(node.op, ast.Not):
             return Unary(node.lineno, Bool, "not", self.condition(node.operand))
-        self.refuse_if(not isinstance(node.op, ast.USub), node, "the only unary operators are - and not")
+        self.refuse_if(not isinstance(node.op, ast.USub), node, "the only unary operators are `-` and `not`")
         operand = self.value(node.operand)
-        self.refuse_if(operand.kind not in (Real, Index), node, f"- takes Real or Index, but this is {operand.kind}")
+        self.refuse_if(
+            operand.kind not in (Real, Index), node, f"unary - takes Real or Index, but this is {operand.kind}"
+        )
         if isinstance(operand, Literal) and (operand.kind is Index or operand.value != 0):
             return Literal(node.lineno, operand.kind, -operand.value)
         # -0.0 remains an operation, because a literal -0.0 would be equal to the literal 0.0
@@ -276,7 +278,7 @@ class Expressions:
         self.refuse_if(
             op == "/" and left.kind is not Real,
             node,
-            "/ of integers is real in Python and truncated in C; use // for positions, real() for numbers",
+            "/ of integers gives a fraction in Python, but truncates in C; use // for positions, real() for numbers",
         )
         if op in ("//", "%"):
             self.refuse_if(
@@ -294,7 +296,7 @@ class Expressions:
         return Binary(node.lineno, left.kind, op, left, right)
 
     def of_words(self, node: ast.BinOp, op: str, left: Expr, right: Expr) -> Expr:
-        """Return a shift of a Word by an Index, or the bitwise and of two Words."""
+        """Return a shift of a Word by an Index, or the bitwise AND of two Words."""
         if op == "&":
             left, right = self.same_numbers(node, left, right)
         elif right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31):
@@ -334,8 +336,8 @@ class Expressions:
 
     @functools.cached_property
     def remainders(self) -> set[str]:
-        """Locals that are never negative, because they are assigned only remainders and literals that are not
-        negative.
+        """Locals that are never negative, because only remainders, and literals that are not negative, are assigned to
+        them.
         """
         assigned: dict[str, list[ast.AST]] = {}
         for node in ast.walk(self.node):
@@ -391,13 +393,15 @@ class Expressions:
             if wanted := parts_of(kind):
                 own = parts_of(self.find(argument.id)) if isinstance(argument, ast.Name) else ()
                 missing = " and ".join(part.__name__ for part in wanted if part not in own)
-                self.refuse_if(missing, argument, f"as {param} of {name}, pass this function's own {missing}")
+                self.refuse_if(
+                    missing, argument, f"for the parameter {param} of {name}, pass this function's own {missing}"
+                )
                 continue
             value, kind = self.value(argument), in_expressions(kind)
             self.refuse_if(
                 not self.fits(value, kind),
                 argument,
-                f"{param} of {name} is {kind}, but the argument is {value.kind}; convert the argument with real(), "
+                f"parameter {param} of {name} is {kind}, but the argument is {value.kind}; convert the argument with real(), "
                 "truncate(), word() or index()",
             )
             args.append(value)
@@ -432,9 +436,7 @@ class Expressions:
         self.refuse_if(
             isinstance(value, Member), node, "Numba cannot convert an enumeration's member to real; write its number"
         )
-        self.refuse_if(
-            value.kind is not Index, node, f"real() takes a literal or an Index, but this is {value.kind} already"
-        )
+        self.refuse_if(value.kind is not Index, node, f"real() takes a literal or an Index, but this is {value.kind}")
         return ToReal(node.lineno, Real, value)
 
     def length(self, node: ast.Call) -> Expr:
@@ -442,7 +444,9 @@ class Expressions:
         array = self.value(node.args[0])
         extent = self.want(Array, array.kind, node, "len() takes an array").extents[0]
         moves = isinstance(array, Row) and not isinstance(array.index, Literal)
-        self.refuse_if(moves, node, "all rows have the same length, and len() in C takes no position; write [0]")
+        self.refuse_if(
+            moves, node, "all rows have the same length, and len() is a constant in C; write [0] for the row"
+        )
         if isinstance(array, Named):
             return Length(node.lineno, Index, 0, array)
         if not isinstance(extent, (Extent, int)):

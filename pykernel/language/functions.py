@@ -22,7 +22,7 @@ def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
         if kernel.intrinsic is None:
             if kernel.name in functions:
                 raise TypeError(
-                    f"two kernels are called {kernel.name}: {functions[kernel.name].file} and {kernel.file}"
+                    f"two kernels have the name {kernel.name}: {functions[kernel.name].file} and {kernel.file}"
                 )
             functions[kernel.name] = _typed(kernel)
     check_effects(functions)
@@ -36,8 +36,8 @@ def specialised_functions(
     precision: Precision,
     fields: tuple[str, ...] = (),
 ) -> Specialised:
-    """Return the functions that the roots need, for choices that are given as (name, value).  fields: the fields that
-    may be dropped.
+    """Return the functions that the roots need, specialised for the choices.  choices: (name, value) of each choice.
+    fields: the fields that may be dropped.
 
     Models with the same choices share their functions, even if sizes and numbers differ.
     """

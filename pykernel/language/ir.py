@@ -102,7 +102,7 @@ class Row(Expr):
 @dataclass(frozen=True)
 class Length(Expr):
     extent: Extent | int
-    table: Named | None = None  # only for a table whose length depends on the precision
+    table: Named | None = None  # a Constant table, whose length may depend on the precision; ``extent`` is then 0
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class ToReal(Expr):
 
 @dataclass(frozen=True)
 class Call(Expr):
-    """A call with its arguments that are numbers or arrays.
+    """A call.  ``args`` contains only the arguments that are numbers or arrays.
 
-    Arguments that are structs or configurations are left out, because their types identify them.
+    Structs and configurations are left out, because their types identify them.
     """
 
     callee: Kernel
@@ -157,7 +157,7 @@ class Statement(Node):
 class Assign(Statement):
     target: Local | Element
     value: Expr
-    op: str = ""  # "+", "-", "*", "/" for an augmented assignment
+    op: str = ""  # "+", "-" or "*" for an augmented assignment
     declares: bool = False
 
 
@@ -199,9 +199,9 @@ class Return(Statement):
 
 @dataclass(frozen=True)
 class Function:
-    """A function.  A function never changes, so the results of passes over it are kept with the function.
+    """A function, which never changes.  ``made`` keeps the results of passes over the function.
 
-    Keeping the results saves time, because passes visit the same function many times, and models share functions.
+    This saves time, because passes visit the same function many times, and models share functions.
     """
 
     kernel: Kernel
@@ -230,7 +230,7 @@ class Function:
 
     @functools.cached_property
     def names(self) -> dict[type, frozenset[str]]:
-        """Names of the locals, parameters of the configuration, and fields that occur in the function's body."""
+        """Local, Parameter and Field -> names of the nodes of this class in the function's body."""
         found: dict[type, set[str]] = {Local: set(), Parameter: set(), Field: set()}
         for node in walk(self.body):
             if isinstance(node, (Local, Parameter, Field)):
@@ -258,8 +258,8 @@ Functions = dict[str, Function]
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields whose annotations are nodes.  Only these fields are walked, because walking all
-    fields would be slow.
+    """Return the names of those fields of a dataclass that hold nodes, according to their annotations.  Only these fields
+    are walked, because walking all fields would be slow.
     """
     nodes = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Node)}
     return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))
@@ -271,8 +271,8 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def _all(node: Any) -> tuple[Any, ...]:
-    """Return the node and all nodes below it.  The list is kept with the node, because many passes walk through
-    unchanged nodes.
+    """Return the node and all nodes below it.  The result is kept in the node, because many passes walk through unchanged
+    nodes.
     """
     inside = node.__dict__
     kept = inside.get("_all")

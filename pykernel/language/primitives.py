@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pykernel.dialect import Precision
 
 C_TYPES = {"i2": "int16_t", "i4": "int32_t", "f4": "float", "f8": "double"}
-"""NumPy's kind and size of a type -> its C type."""
+"""A type's code in NumPy (kind and size) -> the same type in C."""
 LEARNED_LOOPS = 12_000
-"""Number of the marks of the first loop that copies the model's initial state."""
+"""The number in the marks of the first loop that copies the model's initial state."""
 
 
 def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precision) -> dict[int, int]:
-    """Return mark -> largest number of iterations, for the loops in the files of runtime_c."""
+    """Return, for the loops in the files of runtime_c: number in the loop's marks -> largest number of iterations."""
     bits = precision.bits  # bits of the fraction
     return {
         9001: hashed_bytes,
@@ -37,7 +37,7 @@ def runtime_text(name: str) -> str:
 def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None, annotated: bool = False) -> str:
     """Return the text of a file of runtime_c, with the model's prefix in its names.
 
-    values: other texts -> their replacements.  annotated: whether to keep the lines that only proofs need.
+    values: text to be replaced as well -> its replacement.  annotated: whether to keep the lines that only proofs need.
     """
     text = runtime_text(name)
     if not annotated:

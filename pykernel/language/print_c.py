@@ -70,7 +70,7 @@ from pykernel.language.widths import Widths
 
 WIDTH = 110  # longer statements are broken into several lines
 CONDITION = re.compile(r"(\s*)\[(not )?(\w+)(?: (\w+))?\] ")
-"""The mark before a sentence of a docstring that is true only for one choice: ``[keeps]``, ``[not keeps]``, ``[update EKF]``."""
+"""Matches the mark before a docstring's sentence that is true only for one choice: ``[keeps]``, ``[not keeps]``, ``[update EKF]``."""
 OPERATORS = {"and": "&&", "or": "||", "not": "!", "//": "/"}
 PRECEDENCE = {
     "or": 1,
@@ -139,7 +139,7 @@ class Printer:
     inlines: bool = False  # whether some functions are to be inlined only if code size does not matter
     marks: bool = False  # whether loops and their iterations get marks, by which they are counted
     annotated: bool = False  # whether comments hold the annotations that a proof needs, see ``acsl``
-    loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number of its marks
+    loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number in its marks
     known: dict[str, Effects] = field(default_factory=dict)
     lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # lengths of arrays, only if annotated
     in_ram: set[Any] = field(default_factory=lambda: {""})  # tables and function parameters in RAM, see ``places``
@@ -147,7 +147,7 @@ class Printer:
     pointer: str = "s"
     choices: Mapping[str, Any] = field(
         default_factory=dict
-    )  # the configuration's choices, which decide which sentences of docstrings are printed
+    )  # the configuration's choices; some sentences of docstrings are printed only for certain choices
     statuses: tuple[type[IntEnum], ...] = ()  # only members of these enumerations are printed as macros
     widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants get a cast
 
@@ -169,7 +169,7 @@ class Printer:
         return extent.value(self.widths.capacities) if isinstance(extent, Extent) else int(extent)
 
     def extent(self, extent: Any, wide: str = "(int32_t)%s") -> str:
-        """Return an extent as C text.  wide: the format of a capacity, if the size may not fit into an ``int``."""
+        """Return an extent as C text.  wide: the format of a capacity's macro if the size may not fit into an ``int``."""
         if not isinstance(extent, Extent):
             return str(extent)
         shape = wide if self.widths.extent_needs_width(extent) else "%s"
@@ -178,7 +178,7 @@ class Printer:
     # ------------------------------------------------------------------------------------------ functions
 
     def all(self, functions: Functions) -> dict[str, list[str]]:
-        """Return the lines of every function."""
+        """Return name -> lines of C, for every function."""
         self.functions = functions
         self.known = effects(functions)
         self.places(functions)
@@ -191,8 +191,8 @@ class Printer:
     def places(self, functions: Functions) -> None:
         """Find the parameters that take arrays in RAM, and the tables that must therefore be in RAM.
 
-        Some CPUs need other instructions to read flash.  A parameter has one type, so all arrays that are passed to it
-        must be in the same memory.  The place "" means RAM.
+        Some CPUs need special instructions to read flash, so a pointer's type says whether it points to flash.  A
+        parameter has one type, so all arrays that are passed to it must be in the same memory.  The place "" means RAM.
         """
         links = [
             *(
@@ -517,7 +517,7 @@ class Printer:
 
     def runtime(self) -> list[str]:
         """Return the text of the files of runtime_c that the printed code needs."""
-        # macros with requests to the compiler, such as unrolling a loop
+        # files of macros, such as the one that asks the compiler to unroll a loop
         asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["inline"] * self.inlines + ["marks"] * self.marks
         called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]
         files = [*(f"{name}.h" for name in asked), *called, "crc32.h"]

@@ -89,8 +89,8 @@ INTRINSICS: dict[str, tuple[str, ...]] = {
         "trunc i64 {5} to i32",
     ),
 }
-"""The instructions of each intrinsic.  {0}, {1} and so on stand for the arguments, and then for the results of the
-instructions.
+"""The instructions of each intrinsic.  {0}, {1} and so on stand first for the arguments, and then for the results of the
+earlier instructions.
 """
 POW2 = {
     32: ("add i32 {0}, {bias}", "shl i32 {1}, {fraction}", "bitcast i32 {2} to float"),
@@ -125,13 +125,13 @@ BY_BITS: dict[str, Mapping[int, tuple[str, ...]]] = {
 """The instructions of intrinsics that read or set the bits of a real."""
 
 ROWS = "pk.rows"
-"""Name of the loop over samples, which every module has.  The dot distinguishes it from all kernels' names."""
+"""Name of the function with the loop over samples, which every module has.  No kernel's name contains a dot."""
 
 ROWS_TYPES = (c_void_p,) * 5 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_void_p,)
 """Types of the loop's parameters."""
-# This text is the same in every module.  The loop calls up to four public functions, each given by its address or null:
-# ask (a question), promise (a promise), learn (the update or a visit) and look (a reading).  All of them take (table,
-# pointer, pointer).  For each row t >= ``first``, the loop calls
+# This text is the same in every module.  The loop calls up to four entries (see ``pykernel.dialect.program``), each given by
+# its address or null: ``ask`` is a question, ``promise`` a promise, ``learn`` the update or a visit, and ``look`` a reading.
+# All of them take (table, pointer, pointer).  For each row t >= ``first``, the loop calls
 #   ask(x[t], answer), promise(x[t]), learn(x[t - delay], y[t - delay]), look(state)
 # The row's status is the result of learn, or 0 if t < delay.  Without learn, the status is the result of ask.
 LOOP = f"""define void @{ROWS}(ptr %t, ptr %ask, ptr %promise, ptr %learn, ptr %look, i64 %first, i64 %rows, i64 %delay, ptr %x, i64 %x_bytes, ptr %y, i64 %y_bytes, ptr %answers, i64 %answer_bytes, ptr %states, i64 %state_bytes, ptr %statuses) nounwind {{
@@ -216,8 +216,9 @@ def print_llvm(functions: Functions, roots: Iterable[Kernel], precision: Precisi
     ``public_name``.
 
     A public function takes the table, and then one pointer for each parameter of the root that is an array or a number.
-    Each public function takes at least two pointers, so that the loop over samples can call all of them, and returns int32
-    (0 or 1 for a truth value, 0 for no result) or the root's Real.
+    If there are fewer than two such parameters, it takes two pointers all the same, so that the loop over samples can call
+    every public function.  The result is a Real if the root returns a Real, else an int32: a truth value becomes 0 or 1,
+    and no result becomes 0.
     """
     return _Printer(functions, precision).module(roots)
 
@@ -458,7 +459,7 @@ class _Body:
             case _:
                 self.end(f"br i1 {self.value(condition)}, label %{yes}, label %{no}")
 
-    # ---- expressions: an operand of an instruction, a literal or a name
+    # ---- expressions; the text of a value is a literal or a name
 
     def value(self, node: Expr) -> str:
         match node:

@@ -183,7 +183,7 @@ class _Printer:
             case Field(struct=struct, name=name):
                 return f"{argument(struct)}.{name}"
             case Element(array=array):
-                # Numba converts some mixes of integer types to floats
+                # narrow and unsigned integers become int64, because Numba converts some mixes of integer types to floats
                 wide = array.kind.scalar.stored in ("", "<i4")
                 return self.place(node) if wide else f"int64({self.place(node)})"
             case Row(array=array, index=index):
@@ -209,7 +209,7 @@ class _Printer:
         return name
 
     def place(self, node: Local | Element) -> str:
-        """Return the text of an assignment's target."""
+        """Return the text of a local or an element, which may be the target of an assignment."""
         if isinstance(node, Local):
             return node.name
         return f"{self.of(node.array)}[{', '.join(map(self.of, node.indices))}]"

@@ -7,9 +7,8 @@ one more axis, with one element for each iteration.  Each iteration then uses it
 terms' bounds.  If a loop has too many iterations for one element each, the bound of a sum is the number of iterations times the largest
 term.
 
-From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  A function is analysed separately for each
-value of an argument that bounds the function's loops, because a value with many iterations of one loop may have few iterations of another
-loop.
+From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  If an argument bounds loops of a function,
+each value of the argument is analysed separately: with the same value, one loop may have many iterations, and another loop few.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -70,8 +69,8 @@ PIECES = 2**11
 separately.
 """
 CASES = 2**7
-"""Maximum number of cases that are kept for the loops inside a loop.  If there are more cases, their numbers of
-iterations are rounded up until enough cases coincide.
+"""Maximum number of cases (see ``Turns``) that are kept for a loop and the loops in it.  If there are more cases, their
+numbers of iterations are rounded up until enough cases coincide.
 """
 INT32 = (-INDEX_MAX - 1, INDEX_MAX)
 INT16 = (-(2**15), 2**15 - 1)
@@ -137,7 +136,7 @@ NONE = Interval(np.array(2**62, np.int64), np.array(-(2**62), np.int64))
 class Place:
     """The array to which an expression refers: a field, a table, or an argument of a public function.
 
-    before: the ranges of the indices along the first axes, which are already fixed.
+    before: the ranges of the indices that are already fixed, along the first axes; a row fixes one index.
     """
 
     kind: Array
@@ -153,7 +152,8 @@ class Place:
 class State:
     """The ranges that are known at one point of the code.
 
-    alive: for each iteration, whether the point can be reached.  locals, elements: name or text -> range.
+    alive: for each iteration, whether the point can be reached.  locals: name -> range.  elements: text, such as
+    ``s.v[i]`` -> range.
     """
 
     alive: np.ndarray
@@ -210,10 +210,11 @@ def prove(
 class Turns:
     """The largest numbers of iterations of loops.  A loop is identified by the ``id`` of its node.
 
-    within: outer loop -> loop (an inner loop, or the outer loop itself) -> the loop's largest numbers of iterations in
-    one complete run of the outer loop, one number for each of several cases.  For each run, there is at least one case
-    that bounds the iterations of all loops.
-    in_all: root -> loop -> iterations in one call of the root.  Loops for which no bound was found are missing.
+    within: outer loop -> loop (an inner loop, or the outer loop itself) -> bounds on the loop's iterations in one complete
+    run of the outer loop, one bound for each of several cases.  At least one of the cases applies to each run: its bounds
+    hold for all loops.
+    in_all: root -> loop -> largest number of iterations in one call of the root.
+    Loops for which no bound was found are missing.
     """
 
     within: dict[int, dict[int, tuple[int, ...]]]
@@ -225,7 +226,7 @@ def most_turns(
 ) -> Turns:
     """Return the largest numbers of iterations of the loops in one model's functions.
 
-    Declared ranges are assumed to hold.  Those of integers are proved by ``prove``.
+    Declared ranges are assumed to hold; ``prove`` proves those of integers.
     """
     prover = _Prover(functions, config, capacities, precision, refuses=False)
     in_all = {}
@@ -314,9 +315,9 @@ class _Frame:
         self.prover, self.f = prover, f
         self.places: dict[str, Place] = {}
         self.result: Interval | None = None
-        # sums that are set to 0 for now, so that the analysis finds their change in one iteration
+        # sums that start at 0 in the current pass, so that their range at the end is their change in one iteration
         self.relative: set[str] = set()
-        self.left: list[State] = []  # the state at each break, continue and return in the innermost loop
+        self.left: list[State] = []  # the state at each break and continue in the innermost loop
         # loop -> its largest number of iterations, for each iteration of the enclosing loops
         self.turned: dict[int, np.ndarray] = {}
         self.depth = np.ndim(alive)
@@ -415,10 +416,8 @@ class _Frame:
         return state
 
     def forget(self, state: State, fields: set[str] | None) -> None:
-        """Forget the ranges of elements that may have been written, which are the elements of these fields and of all
-        arguments.
-
-        fields: None means all fields.
+        """Forget the ranges of elements that may have been written: the elements of these fields (None: of all fields), and
+        of all arguments.
         """
         for key in list(state.elements):
             owner = key.split("[")[0]
@@ -515,7 +514,7 @@ class _Frame:
         """Find the range of each sum from the term that one iteration adds.
 
         The ranges in each iteration are stored in ``inner``, and the ranges after the loop are returned.  Sums are treated
-        one after another, because a sum's term may depend on an earlier sum, for example on a position.
+        one after another, because a sum's term may depend on an earlier sum, such as a position in an array.
         """
         jumps = any(isinstance(n, (Leave, Return)) for n in walk(body))
         sure = lanes.must & outer.alive[..., None] & (not jumps)
@@ -560,9 +559,9 @@ class _Frame:
             return
         turned = {loop: np.minimum(turns, UNKNOWN) for loop, turns in ({id(node): own} | inside).items()}
         _add(self.turned, turned)
-        # one element of the arrays stands for one run, in one iteration of the enclosing loops and with one value of
-        # each argument, so the numbers in one element make one case.  Loops in a callee are left out, because other
-        # callers may run them as well
+        # each element of the arrays stands for one run: for one iteration of the enclosing loops and one value of each
+        # argument.  The numbers of all loops in this element make one case.  Loops in a callee are left out, because
+        # other callers may run them as well
         loops = [id(n) for n in (node, *walk(node.body)) if isinstance(n, For)]
         rows = np.stack(np.broadcast_arrays(*(turned.get(loop, np.array(0)) for loop in loops)), -1)
         _, known = self.prover.cases.get(id(node), (loops, np.zeros((0, len(loops)), np.int64)))
@@ -634,7 +633,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------- expressions
 
     def real(self, node: Expr, state: State) -> None:
-        """Analyse the integers inside an expression of reals, and the kernels that the expression calls."""
+        """Analyse the integers inside a Real expression, and the kernels that the expression calls."""
         if isinstance(node, Element):
             for position in node.indices:
                 self.value(position, state)
@@ -652,7 +651,7 @@ class _Frame:
             self.reals((node.left, node.right), state)
 
     def reals(self, nodes: Sequence[Expr], state: State) -> None:
-        """Analyse the integers inside several expressions of reals."""
+        """Analyse the integers inside several expressions."""
         for node in nodes:
             if node.kind is Real:
                 self.real(node, state)
@@ -720,13 +719,13 @@ class _Frame:
         if node.op == "*":
             return _product(left, right)
         if node.op == "&":
-            # the bitwise and is at most as large as each of its operands
+            # the bitwise AND is not larger than either operand
             high = np.minimum(left.high, right.high)
             mask = right.low & (right.low + 1) == 0  # 2^k - 1
             whole = right.exact & mask & (left.high <= right.low)
             return Interval(np.where(whole, left.low, 0), high)
         if node.op in ("<<", ">>"):
-            self.need(state, node.line, right, 0, 31, "this shift", "a Word is shifted by 0 to 31")
+            self.need(state, node.line, right, 0, 31, "this shift", "a shift must be from 0 to 31")
             right = right.met(interval(0, 31))
             if node.op == "<<":
                 return Interval(left.low << np.clip(right.low, 0, 31), left.high << np.clip(right.high, 0, 31))
@@ -845,9 +844,7 @@ class _Frame:
         return (*self.before(place, state), *own)
 
     def before(self, place: Place, state: State) -> tuple[Interval, ...]:
-        """Return the ranges of the indices that are already fixed, with one axis for each loop that encloses the
-        present code.
-        """
+        """Return the ranges of the indices that are already fixed, with one axis for each loop around the current code."""
         found = place.before
         for _ in range(state.alive.ndim - place.depth):
             found = tuple(at.deeper() for at in found)
@@ -895,8 +892,8 @@ def _matters(node: Any) -> bool:
 
 
 def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any], np.ndarray, bool]:
-    """Return a call's arguments with one more axis.  The axis has an element for each combination of values of those
-    arguments that bound the function's loops.
+    """Return a call's arguments and ``alive`` with one more axis, and whether the axis was added.  The axis has an element
+    for each combination of values of those arguments that bound the function's loops.
 
     If there are too many values, an element represents a range of values.  The axis is added only for functions with
     nested loops.
@@ -970,7 +967,7 @@ def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, o
 
 
 def _taken(turn: np.ndarray, start: Interval, stop: Interval, up: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each iteration, whether the loop may execute the iteration, and whether it always does."""
+    """Return two arrays with a truth value for each iteration: whether the loop may execute it, and whether it always does."""
     if up:
         return (turn >= start.low) & (turn < stop.high), (turn >= start.high) & (turn < stop.low)
     return (turn <= start.high) & (turn > stop.low), (turn <= start.low) & (turn > stop.high)
@@ -1020,7 +1017,7 @@ def _looked_up(table: np.ndarray, positions: tuple[Interval, ...]) -> Interval:
 
 
 def _assigned(body: tuple[Statement, ...]) -> list[str]:
-    """Return the locals that a loop's body assigns."""
+    """Return the names of the locals, except Reals, to which a loop's body assigns."""
     targets = [n.target for n in walk(body) if isinstance(n, Assign)]
     return list(dict.fromkeys(t.name for t in targets if isinstance(t, Local) and t.kind is not Real))
 
@@ -1060,7 +1057,7 @@ def _added(value: Expr, name: str) -> tuple[str, Expr] | None:
 
 
 def _is_sum(name: str, body: tuple[Statement, ...]) -> bool:
-    """Return whether a loop's body only adds to a local, or subtracts from it."""
+    """Return whether a loop's body changes a local only by adding to it or subtracting from it."""
     for node in walk(body):
         if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name == name:
             if node.target.kind is Bool or node.declares or node.op not in ("", "+", "-"):

@@ -63,7 +63,10 @@ def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
 
 
 def member_comments(cls: type) -> dict[str, str]:
-    """Return the comments beside or inside the members of a class (an enumeration or a struct), or on the lines above them."""
+    """Return member -> comment, for a class that is an enumeration or a struct.
+
+    If there is no comment beside or inside the member, the comment on the lines above it is taken.
+    """
     import inspect
 
     module = _module("".join(linecache.getlines(inspect.getfile(cls))).encode())
@@ -78,7 +81,7 @@ def member_comments(cls: type) -> dict[str, str]:
 
 
 def _lines_above(comments: Mapping[int, Comment], line: int) -> range:
-    """Return the lines just before a line that contain only comments."""
+    """Return the numbers of the comment lines directly above a line."""
     first = line
     while first - 1 in comments and comments[first - 1].alone:
         first -= 1

@@ -43,7 +43,7 @@ from pykernel.language.ir import (
 
 Body = tuple[Statement, ...]
 UNROLLED = 16
-"""Length of the longest constant table over which loops are unrolled."""
+"""A loop over a constant table is unrolled if it has at most this many iterations."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def _one_of(body: Body, kept: list[Statement]) -> Body:
 
 
 def _declare_once(body: Body, names: frozenset[str] = frozenset()) -> Body:
-    """Let only the first assignment of a name declare it, because folding may have merged blocks that declare the same
+    """Let only the first assignment to a name declare it, because folding may have merged blocks that declare the same
     name.
     """
     result: list[Statement] = []
@@ -368,7 +368,9 @@ def _carry(body: Body, carried: frozenset[str]) -> Body:
 
 
 def _joined(before: Assign, name: str, statement: Statement, carried: frozenset[str]) -> Statement | None:
-    """Return both statements joined into one if the first only computes a value for the second, else None."""
+    """Return both statements joined into one if the first only computes a value for the second, or only assigns a
+    constant that the second overwrites; else None.
+    """
     match statement:
         case Return(value=Local(name=found)) if found == name:
             return replace(statement, value=before.value) if before.declares else None
@@ -446,7 +448,7 @@ def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Function
 
 
 def _drop_unused_locals(functions: Functions) -> Functions:
-    """Remove assignments to locals that nothing reads.  If the value is a call that writes, the call stays."""
+    """Remove assignments to locals that nothing reads.  If the value is a call that writes to memory, the call stays."""
     writing = _writing(functions)
     return {
         name: f.made(
@@ -465,7 +467,7 @@ def _without_unused_locals(function: Function, writing: frozenset[str]) -> Funct
         return isinstance(value, Call) and value.callee.name in writing
 
     def reads(body: Body) -> set[str]:
-        """Return the names of the locals that some statements read."""
+        """Return the names of the locals that these statements read."""
         read: set[str] = set()
         for node in walk(body):
             if isinstance(node, Statement):
@@ -480,7 +482,7 @@ def _without_unused_locals(function: Function, writing: frozenset[str]) -> Funct
         return read
 
     def drop(body: Body, unread: frozenset[str]) -> Body:
-        # names that are read after each statement, for the statements from the last to the first
+        # for each statement, from the last to the first: the names that are read after it
         later: list[set[str]] = [set()]
         for statement in body[:0:-1]:
             later.append(later[-1] | reads((statement,)))
@@ -529,7 +531,7 @@ def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions
 def reached_from(
     functions: Functions, roots: list[str], change: Callable[[Function], Function] = lambda f: f
 ) -> Functions:
-    """Apply ``change`` to the roots, and to all functions that the changed functions call.  Return only these
+    """Apply ``change`` to the roots, and to all functions that the changed functions call.  Return only the changed
     functions.
     """
     changed, todo = {}, list(roots)

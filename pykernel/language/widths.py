@@ -30,7 +30,7 @@ class Widths:
         """Return the range of an expression that C computes in an ``int`` of 16 bits, or None if the expression has 32
         bits.
 
-        An operator also has 32 bits if the printer writes a cast for it; see ``needs_width``.
+        If the printer writes a cast for an operator (see ``needs_width``), the result also has 32 bits.
         """
         found = self._range(node)
         return found if found is not None and _fits(node, found) else None

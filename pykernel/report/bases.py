@@ -90,13 +90,13 @@ def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Say how the vectors were chosen, and what the choice cost."""
     n, bound = report["vectors"], report["bound"]
     left = (
-        f"the vectors represent every other row up to the rounding of {option('precision')}"
+        f"the vectors represent all other rows up to the rounding of {option('precision')}"
         if report["spec"]
         else "every row is spanned"
     )
     ends = {"tau": f"no more than {option('tau')} is left out", "spanned": left, "exhausted": "there are no more rows"}
     end = ends.get(report["stopped"])
-    sure = "of all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
+    sure = "computed from all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
     return [
         ("method", report["method"] + (f" ({report['reason']})" if report["reason"] else "")),
         ("stopped", f"at {n:,} vectors: {end}" if end else ""),

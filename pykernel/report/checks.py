@@ -63,8 +63,8 @@ def builds(rows: Rows, learns: bool = True) -> list[Part]:
 
 
 def calls(rows: Rows) -> list[Part]:
-    """Show the cost of each call in instructions, in cycles, or in ticks of a board's counter, its bounds, and the reasons
-    for missing bounds.
+    """Show what each call costs (in instructions, in cycles, or in ticks of a board's counter), with its bounds and the
+    reasons for missing bounds.
     """
     found = [
         [
@@ -88,7 +88,7 @@ def calls(rows: Rows) -> list[Part]:
         for call, figures in row.get("times", {}).items()
         if "target" in row
     ]
-    timed = "cycles of one call, by the CPU's timer (reading the timer takes about 130 of them)"
+    timed = "cycles of one call, by the CPU's timer (reading the timer takes about 130 cycles)"
     return [
         Table(heads, found, spare=("min", "median", "ratio")),
         Table(("target", "call", "min", "median", "max", "bound"), times, title=timed),
@@ -143,7 +143,7 @@ def _loads(loads: Rows) -> list[Part]:
                     "target": load["target"],
                     "cycles": f"{load['cycles']:,}",
                     "are": load["kind"],
-                    # four digits, because the time is not an estimate
+                    # four digits: ``telling.duration`` is too coarse for a proved or measured time
                     "time": f"{time / 1000:,.4g} ms" if time >= 1000 else f"{time:,.4g} µs",
                     "of a period": Cell(f"{100 * share:.3g} %", False if share > 1 else None, share),
                     "mean": f"{100 * load['mean_share']:.3g} %",

@@ -200,7 +200,7 @@ class Result:
 
     @property
     def failure(self) -> Exception | None:
-        """The exception that the command raises after it has shown the result.  The message of CheckFailed is the verdict."""
+        """The exception that the command raises after it has shown the result.  If it is a CheckFailed, its message is the verdict."""
         return None
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ FINEST = 30_000
 KNOTS = 200
 """The number of rows whose times are stored in a figure.  The times of the rows in between are interpolated."""
 ROOM = 0.06
-"""The fraction of the height that stays free above the largest value, and below the smallest."""
+"""The free space above the largest value, and below the smallest, as a fraction of the range of the values."""
 SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 DAYS = (1, 2, 5, 10)
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240)
@@ -32,8 +32,8 @@ DAY = 86_400
 
 
 def time_ticks(times: np.ndarray, rows: np.ndarray, most: int = 6) -> list[tuple[float, str]]:
-    """Return the positions of round times, and these times as text.  times: seconds since 1970 for each of ``rows``,
-    never decreasing.
+    """Return the ticks at round times: pairs of a position and the time as text.  times: seconds since 1970 for each of
+    ``rows``, never decreasing.
     """
     first, last = float(times[0]), float(times[-1])
     rough = (last - first) / most
@@ -246,7 +246,7 @@ def _path(line: Line, across: Axis, up: Axis) -> Html:
         half = np.rint(
             across.part(line.x + (line.x[1] - line.x[0] if len(line.x) > 1 else 0) / 2) * across.steps
         ).astype(int)
-        # of the two values of a window, the one nearer to the end of the previous window comes first
+        # in each window, draw first the value that is nearer to the largest value of the previous window
         swap = np.zeros(len(x), bool)
         swap[1:] = np.abs(low[1:] - y[:-1]) < np.abs(y[1:] - y[:-1])
         first, second = np.where(swap, low, y), np.where(swap, y, low)

@@ -41,8 +41,8 @@ BEST = 10
 """Maximum number of kinds of models in the table that also lists the simple predictors."""
 SPECS = ("learning", "frozen", "small")
 AMOUNTS = {
-    "ram": ("RAM, struct and stack", " B"),
-    "flash": ("flash, all that is linked", " B"),
+    "ram": ("RAM (struct and stack)", " B"),
+    "flash": ("flash (everything linked)", " B"),
     "instructions": ("instructions of a call", ""),
     "cycles": ("cycles of a call", ""),
 }
@@ -59,8 +59,8 @@ def planned(
 ) -> Document:
     """Return the document about a plan.
 
-    panel: the figure of error against cost.  takes: what the planned model needs on its target.  read_from: the files
-    of the table, and the delay of the labels.
+    panel: the figure of error against cost.  takes: the amount of each resource that the planned model needs on its
+    target.  read_from: the files of the table, and the delay of the labels.
     """
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
@@ -137,14 +137,14 @@ def _written(report: Mapping[str, Any]) -> Facts:
             ("again", again if report["repeatable"] else None),
             ("spec", report["spec"]),
             *(("", report[f"{name}_spec"]) for name in SPECS),
-            *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
+            *(("state", f"{path}, saved after all rows, for generate --start") for path in report["states"].values()),
             ("report", report["report"]),
         ]
     )
 
 
 def _missed(faults: Mapping[str, Any]) -> Table:
-    """Return a table of how many faults of each kind are missed."""
+    """Return a table with the number of missed faults of each kind."""
     rows = [[KINDS.get(name, name), f"{part:,}", f"{most:,}"] for name, (part, most) in sorted(faults.items())]
     return Table(("kind", "missed", "of"), rows)
 

@@ -229,7 +229,7 @@ def _alarms(
 
 
 def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
-    """Say which of the first rows are unlike the later rows, because a monitor always treats the first rows as normal."""
+    """Say which of the first rows are unlike the later rows.  A monitor treats the first rows as normal, even if they are not."""
     after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, but the monitor treats them as normal"
     advice = "if they show a fault, leave them out"
     spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
@@ -301,7 +301,7 @@ def _training(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     if found := report.get("leave_one_out"):
         wrong = f", {rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
         told = f"RMSE {number(math.sqrt(found['mse']))}{wrong}" if found["mse"] is not None else "none"
-        again = "the samples are read again after the training; give the data as a file"
+        again = "the samples must be read again after the training; give the data as a file"
         why = again if found.get("samples") == 0 else found["status"].replace("_", " ")
         facts.append(("leave-one-out", f"{told} ({why})"))
     return facts
@@ -313,7 +313,7 @@ def _advice(report: Mapping[str, Any]) -> list[Part]:
         for each in report.get("advice", ())
         for fact in (("advice", f"{each['test']}: {each['why']}"), ("", each["change"]))
     ]
-    measure = f"parts of the {unit_of(report)}s" if report.get("classes") else "root mean squares"
+    measure = f"as fractions of the {unit_of(report)}s" if report.get("classes") else "as root mean squares"
     return [Facts(told), Sentence(f"(errors over the second half, {measure})" if told else "")]
 
 

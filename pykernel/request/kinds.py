@@ -53,7 +53,7 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
 
 
 def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Return the given numbers.  given: one or more numbers, or text with comma-separated numbers.  name: the argument's name."""
+    """Return a list of numbers.  given: one or more numbers, or text with comma-separated numbers.  name: the argument's name."""
     words = list(_parts(given, name))
     try:
         return [float(word) for word in words]

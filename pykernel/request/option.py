@@ -27,7 +27,7 @@ Kind = TypeVar("Kind")
 class Opt:
     """The declaration of a field.
 
-    text: the field's meaning, in a sentence.  value: the word for its value in ``--help``, such as "FILE".  key: the
+    text: the field's meaning, in a sentence.  value: what ``--help`` calls the field's value, such as "FILE".  key: the
     spec's section and key, if the shell takes the field as --set KEY=VALUE.  short: another name in the shell, such as
     "-o".  without: what happens if the option is not given, or None if the default value shows this.  rare: ``--help`` lists only the
     option's name.  needed: the shell requires the option.  was: the option's names in earlier versions or in other commands.  more: a

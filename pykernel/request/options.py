@@ -32,11 +32,13 @@ Folder = Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", wa
 MostVectors = Annotated[int, Opt("Maximum number of stored vectors.", "N", short="-n", was=("--n", "--vectors"))]
 Inputs = Annotated[Words, Opt("The inputs' columns.", "A,B", without="all others with numbers", was=("--columns",))]
 Precision = Annotated[str, Opt("float32, float64 or int16.", "TYPE", key="precision")]
-Name = Annotated[str | None, Opt("Prefix of all names in C.", "NAME", key="name", without="the spec's file")]
+Name = Annotated[
+    str | None, Opt("Prefix of all names in C.", "NAME", key="name", without="the name of the spec's file")
+]
 AllJobs = Annotated[
     Jobs,
     Opt(
-        "Processes.",
+        "Number of parallel processes.",
         "N",
         without="as many as save time",
         rare=True,
@@ -57,8 +59,8 @@ Targets = Annotated[Words, Opt("Run on this emulated CPU; all: on every one.", "
 Classes = Annotated[
     Words, Opt("Classes; if there are two, the second is positive.", "A,B", key="label.classes", without="sorted")
 ]
-Seed = Annotated[int, Opt("Seed of all draws.", "S", least=0, rare=True)]
-Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md of the project FOLDER.", "FOLDER")]
+Seed = Annotated[int, Opt("Seed of the random numbers.", "S", least=0, rare=True)]
+Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md in the project FOLDER.", "FOLDER")]
 Force = Annotated[bool, Opt("Overwrite files that are there.")]
 Watched = Annotated[Any, Py("Object that receives progress and messages.")]
 
@@ -74,14 +76,14 @@ OF_SPEC = {
     "--columns": "the spec has them, in [input] columns",
     "--inputs": "the spec has them, in [input] columns",
     "--label": "the spec has it, in [label] column",
-    "--name": "the spec has it, in the key name",
-    "--precision": "the spec has it, in the key precision",
+    "--name": 'the spec has it, in the key "name"',
+    "--precision": 'the spec has it, in the key "precision"',
 }
 
 
 @dataclass(frozen=True)
 class Shell:
-    """Options that only the shell has.  Each request lists the options that it takes in ``shell``."""
+    """Options that only the shell has.  The attribute ``shell`` of a request lists those that the request takes."""
 
     trust_code: Annotated[bool, Opt("Execute the Python file that [kernel] source names.")] = False
     engine: Annotated[
@@ -89,7 +91,7 @@ class Shell:
         Opt(
             "Engine for the model on this PC: llvm, numba or python.",
             "ENGINE",
-            without="llvm; in check numba, too",
+            without="llvm; check also uses numba",
             rare=True,
         ),
     ] = None

@@ -64,7 +64,7 @@ class Training:
     weights: Annotated[
         Numbers,
         Opt(
-            "Weight of each class's rows, in the order of the classes, or balanced; not for kfd.",
+            'Weight for the rows of each class, in the order of the classes, or "balanced"; not for kfd.',
             "W,W",
             key="training.weights",
             without="all rows alike",
@@ -91,7 +91,7 @@ class Training:
     loss: Annotated[
         Literal["squared", "absolute"] | None,
         Opt(
-            "Training loss of trained vectors if labels are numbers.",
+            "trained: training loss, if labels are numbers.",
             "squared|absolute",
             key="training.loss",
             without="squared",
@@ -121,14 +121,12 @@ class Training:
     ] = 59
     tau: Annotated[
         float,
-        Opt(
-            "Stop selecting vectors when the fraction that is left out is T or less; 0: never.", "T", key="training.tau"
-        ),
+        Opt("Stop selecting vectors when they leave out at most the fraction T; 0: never.", "T", key="training.tau"),
     ] = 0.0
     confidence: Annotated[
         float | None,
         Opt(
-            "Stop at training.tau only if the fraction that is left out is T or less with probability P.",
+            "Stop at training.tau=T only if, with probability P, at most T is left out.",
             "P",
             key="training.confidence",
             without="the estimate decides",

@@ -1,8 +1,8 @@
 """Models with River's interface that learn sample by sample.  Samples are dictionaries, and generated C code can
 continue learning from a model's state.
 
-Each model is the scikit-learn estimator for the same task, with River's methods added.  Parameters, attributes, messages and the
-device's model are the same as the estimator's.
+Each model is the scikit-learn estimator for the same task, with River's methods added.  Parameters, attributes and
+messages are the same as the estimator's, and so is the model on the device.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """The calls of one thread, bound to a model.  Each thread has its own calls, because they hold a sample and the
-    model's answer.  The calls are neither copied nor pickled with the model.
+    """The ``Bound`` of one thread.  Each thread has its own, because a ``Bound`` holds a sample and the model's answer.
+    It is neither copied nor pickled with the model.
     """
 
     bound: Bound | None = None
@@ -43,8 +43,9 @@ class Calls(threading.local):
 
 
 class Bound(Single):
-    """Calls for one sample, bound to a model's memory.  The object holds the names of the features, and the answer to
-    each question."""
+    """Calls for one sample, bound to a model's memory, with the names of the features.  For each question that was
+    asked, ``asked`` holds a function and the array for its answer.  A question is the name of one of the model's
+    functions, such as "predict"."""
 
     def __init__(self, model: HostModel, names: tuple[Any, ...]) -> None:
         super().__init__(model)
@@ -75,7 +76,7 @@ class Model(Streaming):
         return tuple(getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def _unit_test_skips(self) -> set[str]:
-        """Return the names of the River checks to skip: inputs appear or disappear in them, but the device's inputs are fixed."""
+        """Return the names of the River checks to skip: in these, inputs appear or disappear, but the device's inputs are fixed."""
         return {
             "check_emerging_features",
             "check_disappearing_features",
@@ -135,7 +136,7 @@ class Model(Streaming):
             where.need(finite, f"feature {name!r} is {short(value)}; it must be a {'finite ' * number}number")
 
     def _taught(self, x: Sample, calls: Bound) -> None:
-        """Learn the sample that ``calls`` holds.  Raises UserError if the model refused the sample because it is invalid."""
+        """Learn the sample that ``calls`` holds.  Raises UserError if the sample is invalid."""
         self._status = status = calls.learn()
         if status in calls.learned:
             self.status_counts_[calls.learned[status]] += 1
@@ -201,10 +202,9 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     """Kernel regression in fixed memory with River's interface, bit for bit as on a microcontroller.
 
     The model is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters, the model has the default
-    rule (docs/reference/rules.md): a sum of a few sinusoids with learned frequencies, plus linear parts. Its inputs are
-    in units of their running standard deviations, so raw data need no scaler. The C code that
-    ``pykernel.generate(model, out, name=…)`` writes continues to learn from this model's state, with the same bytes in
-    memory.
+    rule (docs/reference/rules.md): a sum of a few sinusoids with learned frequencies, plus linear parts. The
+    model then standardises its inputs, so raw data need no scaler. The C code that ``pykernel.generate(model, out, name=…)``
+    writes continues to learn from this model's state, with the same bytes in memory.
 
     The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C code. A later
     sample with a missing or an unexpected feature is refused.
@@ -225,8 +225,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
 
     Notes
     -----
-    An update costs O(n_max^2 + n_max inputs) operations, and a prediction O(n_max inputs). Python adds about a
-    microsecond to each call (docs/guide/river.md).
+    With ``n_max``, an update costs O(n_max^2 + n_max inputs) operations, and a prediction O(n_max inputs). Python adds
+    about a microsecond to each call (docs/guide/river.md).
 
     Examples
     --------
@@ -256,8 +256,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
         -------
         y
             The number that the device computes. It is 0 before anything has been learned, and NaN, with a warning, for an
-            input beyond ``input_max_abs``. If ``with_interval`` is true, y is the interval, which covers all possible
-            labels until 20 labels have been learned.
+            input beyond ``input_max_abs``. If ``with_interval`` is true, y is the interval. Until 20 labels have been learned,
+            it covers all possible labels.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 
     The model is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters, the model has the default
     rule (docs/reference/rules.md): a linear part and a few sinusoids with learned frequencies, mixed with a linear
-    model. Its inputs are in units of their running standard deviations. The C code that
+    model. The model then standardises its inputs, so raw data need no scaler. The C code that
     ``pykernel.generate(model, out, name=…)`` writes continues to learn from this model's state, with the same bytes in
     memory.
 
@@ -297,13 +297,13 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        ``classes``. Class i of the device is ``classes_[i]``.
+        The parameter ``classes`` as an array. Class i of the device is ``classes_[i]``.
     features_, spec_, model_, status_counts_
         As in `Regressor`.
 
     Notes
     -----
-    For each class, an update costs O(inputs^2) operations and a prediction O(inputs) if no parameters are given. With
+    Without parameters, an update costs O(inputs^2) operations and a prediction O(inputs), for each class. With
     ``n_max``, an update costs O(n_max^2 + n_max inputs) operations and a prediction O(n_max inputs).
 
     Examples
@@ -363,7 +363,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         UserError
             If a feature is missing, unexpected, not a finite number or beyond ``input_max_abs``.
         """
-        position = self._asked(x, "classify")[0]  # this call begins a new model if there is none
+        position = self._asked(x, "classify")[0]  # if there is no model yet, this call begins one and sets classes_
         return self.classes_[position]
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
@@ -384,7 +384,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         ------
         UserError
             If the model has no ``NAME_probability``. Only models with neither a rule nor ``n_max``, and models with rule
-            "spectrum-softmax", have this function. The error is a NotImplementedError, too, as River requires.
+            "spectrum-softmax", have this function. As River requires, the error is also a NotImplementedError.
         """
         p = self._asked(x, "probability").astype(float)
         return dict(zip(self.classes_, (p / p.sum()).tolist(), strict=True))
@@ -444,7 +444,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     ...     model.learn_one({"pressure": draw.gauss(2, 0.1), "flow": draw.gauss(45, 1)})
     >>> model.alarm_, model.kind_, max(model.blame_, key=model.blame_.get)
     (True, 'jump', 'flow')
-    >>> model.acknowledge()  # it is normal from now on
+    >>> model.acknowledge()  # the new flow is normal from now on
     True
     """
 

@@ -51,8 +51,8 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
     """Return the rows of an array (l, D), a file, a folder of files, or a pyarrow Table.  A ``Rows`` object is returned
     unchanged.
 
-    columns: positions of the columns to use, in this order; for Parquet and Arrow, also their names.  By default, all
-    columns are used.  Numbers are converted to float64 when they are read.  Booleans become 0 and 1.
+    columns: the columns to use, in this order, given by position or, for Parquet and Arrow, also by name.  By default,
+    all columns are used.  Numbers are converted to float64 when they are read.  Booleans become 0 and 1.
 
     Where the data stays, and the cost of random access, depend on the source:
 
@@ -80,7 +80,7 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
     if not isinstance(x, np.ndarray) and isinstance(x, Rows):
         if columns is not None:
             raise UserError(
-                "columns cannot be chosen from rows that are already read; choose them where the rows are opened"
+                "columns cannot be chosen from rows that are already open; choose them where the rows are opened"
             )
         return x
     return ArrayRows(x, columns)
@@ -107,7 +107,7 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
 
 
 def table_columns(path: str | Path) -> list[tuple[str, bool]]:
-    """Return the columns of a Parquet or Arrow file, or of a folder's first file, and whether each column holds numbers."""
+    """Return (name, whether it holds numbers) for each column of a Parquet or Arrow file, or of a folder's first file."""
     path = Path(path)
     parquet = path.is_dir() or path.suffix.lower() in PARQUET
     return arrow_module(str(path)).column_kinds(_parquet_files(path)[0] if parquet else str(path), parquet)

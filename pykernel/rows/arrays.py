@@ -28,8 +28,8 @@ CACHE_BYTES = 2**28
 """Size in bytes of the cache of decoded Parquet row groups."""
 
 Cells = np.ndarray | list[str]
-"""Cells of a column, one below the other.  They are numbers in float64, with NaN for empty cells, or text without
-leading or trailing spaces."""
+"""Consecutive cells of a column: an array in float64, with NaN for empty cells, or a list of texts without leading or
+trailing spaces."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Rows(Protocol):
         """Return the number of rows, l."""
 
     def take(self, indices: Any) -> np.ndarray:
-        """Return the rows at these positions, in this order, (k, D) float64.  Positions may repeat."""
+        """Return a float64 array (k, D) with the rows at these positions, in this order.  Positions may repeat."""
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield all rows in their order, in blocks: the position of a block's first row, and (k, D) float64 with k at
-        most ``size``.
+        """Yield all rows in their order, in blocks of at most ``size`` rows.  Each block is a pair: the position of its
+        first row, and a float64 array (k, D).
         """
 
 
@@ -95,8 +95,8 @@ class ArrayRows:
 class FileRows:
     """Rows of a file of row-major numbers, read with ``pread``.  Needs memory for the requested rows, plus 4 MB.
 
-    ``take`` costs O(k log k + k D), with one read for each run of rows that are near each other.  The object can be sent to another process, which
-    opens the file again.
+    ``take`` costs O(k log k + k D), with one read for each run of rows that are near each other.  The object can be sent to
+    another process, which opens the file again.
     """
 
     def __init__(
@@ -288,7 +288,9 @@ class ScaledRows:
 
 
 def each_row(rows: Rows, size: int, values: Callable[[np.ndarray], np.ndarray], *shape: int) -> np.ndarray:
-    """Return the results of ``values`` for all rows, (l, *shape).  ``values`` maps each block of at most ``size`` rows: (k, D) -> (k, *shape)."""
+    """Return an array (l, *shape) with the results of ``values`` for all rows.  ``values`` maps a block (k, D) of at most
+    ``size`` rows to an array (k, *shape).
+    """
     out = np.empty((len(rows), *shape))
     for start, block in rows.blocks(size):
         out[start : start + len(block)] = values(block)
@@ -343,7 +345,9 @@ def positions_of(columns: Sequence[str | int], width: int, name: str) -> list[in
                 f"{name}: its columns have no names; give positions from 0 to {width - 1}, not {column!r}"
             ) from None
         if not -width <= at < width:
-            raise UserError(f"{name}: has {width} columns, and none at {at}; positions are from 0 to {width - 1}")
+            raise UserError(
+                f"{name}: has {width} columns, so there is no column {at}; positions are from 0 to {width - 1}"
+            )
         found.append(at % width)
     return found
 

@@ -29,8 +29,8 @@ BATCH_ROWS = 2**16
 class _Parts(ABC):
     """Rows that are stored in consecutive parts: row groups of Parquet, or record batches of Arrow.
 
-    starts: (parts + 1,), the first row of each part, and the number of all rows.  kind: float32 if it can hold every
-    value of all columns, else float64.
+    starts: array (parts + 1,) of the position of each part's first row, followed by the number of all rows.  kind:
+    float32 if it can hold every value of all columns, else float64.
     """
 
     def __init__(self, name: str, columns: list[str], lengths: Sequence[int], narrow: bool) -> None:
@@ -81,11 +81,11 @@ class _Parts(ABC):
 
     @abstractmethod
     def _gather(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
-        """Write the given rows of a part to the given places in ``out``."""
+        """Write the rows ``rows`` of a part to the positions ``places`` of ``out``."""
 
     @abstractmethod
     def _read(self, part: int) -> Iterator[np.ndarray]:
-        """Yield a part's rows in order, (k, D), at most BATCH_ROWS at a time."""
+        """Yield a part's rows in order, as arrays (k, D) of at most BATCH_ROWS rows."""
 
     @abstractmethod
     def _cell(self, part: int, row: int, j: int) -> Any:
@@ -96,9 +96,9 @@ class ParquetRows(_Parts):
     """Rows of Parquet files, one file after the other.  The most recently used row groups are kept in decoded form, up to
     ``cache`` bytes.
 
-    Needs memory for the cache, and for two copies of one row group: one as columns and one as rows.  ``blocks``, and a row
-    group larger than ``cache``, need memory for BATCH_ROWS rows and a read buffer for each column.  Numbers are kept as
-    float32 if float32 can hold every value of all columns.
+    ``take`` needs memory for the cache, and for two copies of one row group: one as columns and one as rows.  ``blocks``,
+    and ``take`` for a row group larger than ``cache``, need memory for BATCH_ROWS rows and a read buffer for each column.
+    Numbers are kept as float32 if float32 can hold every value of all columns.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class ParquetRows(_Parts):
         out[places] = kept[rows]
 
     def _scatter(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
-        """Decode a row group, and write its given rows to the given places in ``out``."""
+        """Decode a row group, and write its rows ``rows`` to the positions ``places`` of ``out``."""
         at = 0
         for piece in self._read(part):
             here = (rows >= at) & (rows < at + len(piece))
@@ -185,7 +185,7 @@ class ParquetRows(_Parts):
 
 
 class ArrowRows(_Parts):
-    """Rows of record batches of an uncompressed Arrow IPC file, which is mapped, or of a pyarrow Table in memory.
+    """Rows of an uncompressed Arrow IPC file, which is memory-mapped, or of a pyarrow Table in memory.
 
     ``take`` costs O(k log k + k D), and reads the pages that hold the rows.  Columns without nulls are not copied.
     """
@@ -251,7 +251,7 @@ class ArrowTable:
                 self.header = list(self._file.schema.names)
 
     def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
-        """Yield the columns of ``kinds``, selected by name."""
+        """Yield parts of at most ``rows`` rows, with the columns in ``kinds``."""
         done = 0
         with _as_user_errors(self.name):
             for batch, share in self._batches(list(kinds), rows):
@@ -274,8 +274,10 @@ class ArrowTable:
 
 
 def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
-    """Return a column of numbers in float64, with NaN for null.  If a number is NaN, or ``numbers`` is false, return text that reads
-    back to the same values, with "" for null, and 0 and 1 for booleans.
+    """Return a column as an array in float64, with NaN for null.
+
+    If ``numbers`` is false, or the column does not hold numbers, or one of them is NaN, return a list of texts that read
+    back to the same values.  A null is then "", and booleans are 0 and 1.
     """
     if numbers and _is_number(column.type):
         with np.errstate(invalid="ignore"):  # ignore signalling NaNs
@@ -314,7 +316,7 @@ def _opened(path: str) -> Iterator[Any]:
 
 
 def column_kinds(path: str, parquet: bool) -> list[tuple[str, bool]]:
-    """Return the columns of a Parquet or Arrow file, and whether each column holds numbers."""
+    """Return (name, whether it holds numbers) for each column of a Parquet or Arrow file."""
     if parquet:
         with _opened(path) as file:
             schema = file.schema_arrow

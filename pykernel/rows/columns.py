@@ -43,7 +43,7 @@ SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *PO
 FAR = 2.0
 """A sentinel counts as a missing value if its distance from all other numbers of its column is more than this many times the range of
 those numbers.  In 199 columns of scikit-learn's tables and of the demo's and benchmarks' streams, no repeated smallest or largest value
-is farther than one range from the rest.  The farthest is the value 2 in a column whose other values are nearly always 0, and sometimes
+lies more than one range away from the rest.  The farthest is the value 2 in a column whose other values are nearly always 0, and sometimes
 1 (measured once, by hand)."""
 
 
@@ -79,8 +79,9 @@ class Ends:
                 del side[value]
 
     def apart(self, total: int, shared: frozenset[float] = frozenset()) -> dict[float, tuple[int, int]]:
-        """Return the numbers that are far from the rest, with how often each occurs and its first line.  shared: numbers that are far from
-        the rest of another column.
+        """Return a dictionary that maps each number that is far from the rest to (how often it occurs, its first line).
+
+        shared: numbers that are far from the rest of another column.
         """
         ordered = [sorted(side) for side in self.sides]
         cut = [0, 0]
@@ -149,19 +150,19 @@ def apart_rows(values: np.ndarray) -> np.ndarray:
 class Column:
     """Counts of a column's cells, which are read batch by batch.
 
-    named: whether the user or a spec says that the column holds numbers.  A cell in another notation is then refused at
-    once. label: whether the column is a label, which could be classes.
+    named: whether the user or a spec says that the column holds numbers.  If so, a number in another notation is refused
+    at once.  label: whether the column is a label; its words may then be classes.
     """
 
     def __init__(self, table: str, name: str, named: bool = True, label: bool = False) -> None:
         self.table, self.name, self.named, self.label = table, name, named, label
         self.cells = self.numbers = self.words = self.infinite = 0
         self.others = 0  # cells that are neither empty nor numbers
-        self.first: tuple[str, int] | None = None  # the first cell that is not a number, and its line
+        self.first: tuple[str, int] | None = None  # the first cell that is not a number, with its line
         self.word: tuple[str, int, str] | None = (
-            None  # the first cell that is neither a number nor missing, its line and table
+            None  # the first cell that is neither a number nor missing, with its line and table
         )
-        self.noted: tuple[str, int, str] | None = None  # the first number in another notation, its line and table
+        self.noted: tuple[str, int, str] | None = None  # the first number in another notation, with its line and table
         self.low, self.high = math.inf, -math.inf  # range of all numbers that are not sentinels
         self.sentinels: dict[float, int] = {}
         self.first_lines: dict[float, int] = {}  # sentinel -> first line
@@ -215,7 +216,11 @@ class Column:
         self.ends.take(values, lines)
 
     def far(self) -> dict[float, int]:
-        """Return the sentinels that are far from all other numbers, and repeated in this or another column, with how often each occurs."""
+        """Return a dictionary of the sentinels that are far from all other numbers.
+
+        It maps each sentinel to the number of its occurrences.  A sentinel that is neither repeated in this column nor in
+        ``codes`` is left out.
+        """
         most = FAR * (self.high - self.low)
         if not most > 0:
             return {}
@@ -226,8 +231,9 @@ class Column:
         }
 
     def apart(self) -> dict[float, tuple[int, int]]:
-        """Return the numbers that are far from all others but not treated as missing values, with how often each occurs
-        and its first line.
+        """Return a dictionary of the numbers that are far from all others but not treated as missing values.
+
+        It maps each of these numbers to (how often it occurs, its first line).
         """
         found = self.ends.apart(self.numbers, self.codes)
         most, gone = APART * (self.high - self.low), self.far()
@@ -235,14 +241,14 @@ class Column:
         return found | {value: (self.sentinels[value], self.first_lines[value]) for value in lone}
 
     def emptied(self, values: np.ndarray) -> np.ndarray:
-        """Return all numbers of the column, with NaN instead of sentinels."""
+        """Return ``values``, all numbers of the column, with NaN instead of the sentinels that ``far`` returns."""
         self.then = "missing"
         return np.where(np.isin(values, list(self.far())), math.nan, values)
 
     def apart_told(self) -> list[dict[str, Any]]:
-        """Return the numbers that are far from the rest, as plain values.
+        """Return a list of plain values about the numbers that are far from the rest.
 
-        There is an entry for each number that occurs repeatedly, and one entry for all numbers that occur once.
+        It has an entry for each number that occurs repeatedly, and one entry for all numbers that occur once.
         """
         found = self.apart()
         if not found:
@@ -326,7 +332,7 @@ def other_notation(cell: str) -> str:
 
 
 def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
-    """Set the ``codes`` of every column to the numbers in ``known``, and to the sentinels and repeated outliers of all columns."""
+    """Set the ``codes`` of every column: the numbers in ``known``, and the sentinels and repeated outliers of all columns."""
     every = list(columns)
     repeated = (value for column in every for value, (count, _) in column.apart().items() if count > 1)
     codes = frozenset([*known, *(value for column in every for value in column.far()), *repeated])
@@ -344,7 +350,7 @@ class Columns:
         self._began: list[str] = []
 
     def begin(self, table: str, names: Sequence[str], labels: Sequence[str] = (), classes: bool = False) -> None:
-        """Begin a table.  The cells of a further table with the same columns are added to the counts.  names: names of
+        """Begin a table.  If it has the same columns as the last table, its cells are added to the counts.  names: names of
         all columns of numbers.  labels: names of the labels.  classes: whether the only label has classes.
         """
         if self._order and [*names, *labels] == self._began:
@@ -356,7 +362,9 @@ class Columns:
         self.classes = Column(table, labels[0], label=True) if classes else None
 
     def read(self, part: Part) -> np.ndarray:
-        """Return the next rows as numbers, (rows, columns), with NaN for missing cells.  Raises UserError."""
+        """Return the next rows as numbers, (rows, columns), with NaN for missing cells.  Raises UserError for other
+        notations of numbers.
+        """
         self.rows += len(part.lines)
         return np.column_stack([self.columns[name].read(part.columns[name], part.lines) for name in self._order])
 

@@ -26,7 +26,7 @@ LONGEST = 2**17
 """Maximum size of a frame in bytes."""
 READ = 2**16
 BEHIND = 2**15
-"""If more rows than this seem to be lost, the device has restarted, and its row number has gone back."""
+"""If more rows than this seem to be lost, the device is assumed to have restarted, which sets its row number back."""
 SHOWN = {"f": ".9g", "d": ".17g"}
 """Formats of real numbers, whose text reads back to the same bits."""
 
@@ -197,7 +197,7 @@ class FramedTable:
             yield from self.frames.feed(data)
 
     def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
-        """Yield the columns at these places."""
+        """Yield parts of at most ``rows`` rows, with the columns at ``places``."""
         cells = self._rows()
         for first in itertools.count(1, rows):
             some = list(itertools.islice(cells, rows))

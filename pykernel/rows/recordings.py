@@ -73,8 +73,8 @@ def recordings_of(data: Any) -> Recordings | None:
 
 
 def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
-    """Yield the path of each device's file with each part that ``read_parts`` reads from it.  A part's position counts the bytes read from
-    all files so far.
+    """Yield (path of the file, part) for each part that ``read_parts`` reads from the devices' files.  A part's position
+    counts the bytes read from all files so far.
     """
     done = 0
     for device in many.devices:
@@ -86,10 +86,10 @@ def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
 
 
 def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
-    """For many recordings, return their source for messages, the folder to which their names are relative, and their
-    paths.
+    """Return (source, folder, paths) for many recordings, or None for one table.
 
-    Return None for one table.
+    source: what messages call the recordings.  folder: the folder to which the devices' names are relative; None for the
+    folder that all paths share.
     """
     if isinstance(data, (list, tuple)):
         if not data or not all(isinstance(each, (str, os.PathLike)) for each in data):
@@ -113,7 +113,7 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
         return None
     matched = [each for each in sorted(glob.glob(text, recursive=True)) if Path(each).is_file()]
     if not matched:
-        raise UserError(f"{text}: no file has such a name; give a folder, or a pattern that some files match")
+        raise UserError(f"{text}: no file matches this pattern; give a folder, or a pattern that some files match")
     return text, None, [each for each in matched if _is_recording(PurePath(PurePath(each).name))] or matched
 
 
@@ -138,7 +138,7 @@ def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
 
 
 def _columns(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the first file.  Raises UserError for a file with other columns.  The order of the columns may differ."""
+    """Return the columns of the first file.  Raises UserError if another file has other columns; their order may differ."""
     first: list[str] = []
     for path in paths:
         with contextlib.ExitStack() as stack:
@@ -151,7 +151,7 @@ def _columns(paths: Sequence[str]) -> tuple[str, ...]:
             )
             what = [f"lacks {_some(lacks)}"] * bool(lacks) + [f"also has {_some(has)}"] * bool(has)
             raise UserError(
-                f"{path}: has other columns than {paths[0]}: it {' and '.join(what)}; give all recordings the same columns"
+                f"{path}: its columns differ from those of {paths[0]}: it {' and '.join(what)}; give all recordings the same columns"
             )
     return tuple(first)
 
@@ -162,7 +162,9 @@ def _some(columns: Sequence[str]) -> str:
 
 
 def need_none(**given: object) -> None:
-    """Raise UserError if a given argument has no meaning for many devices."""
+    """Raise UserError if one of these arguments, which have no meaning for many devices, was given."""
     for name, value in given.items():
         if value:
-            raise UserError(f"{option(name)} is for one device, but several were given; leave it out, or give one file")
+            raise UserError(
+                f"{option(name)} is for one device, but the data come from several; leave it out, or give one file"
+            )

@@ -40,8 +40,8 @@ DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]
 """A number with a decimal mark."""
 
 Choose = Callable[[list[str]], Mapping[str, str]]
-"""A function that receives the names of all columns, and returns the requested columns and how each is read: as "numbers", as "text",
-or as "words", in which a comma is not a decimal mark."""
+"""A function that receives the names of all columns, and returns a dictionary that maps each requested column to the way
+in which it is read: as "numbers", as "text", or as "words", in which a comma is not a decimal mark."""
 
 
 def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: int = BATCH) -> Iterator[Part]:
@@ -50,7 +50,7 @@ def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: in
     This function reads all tables with a header; the first bytes decide the format.  In Parquet and Arrow, all values except numbers
     are converted to text, nulls become empty cells, and row numbers, counted from 1, replace line numbers.  In text, the separator is the
     comma, semicolon or tab that is most frequent in the header line.  If the separator is not the comma, numbers may have decimal
-    commas, which become points.  Spaces around cells, quotes and a byte order mark are ignored.
+    commas, which become points.  Quotes, a byte order mark, and spaces around cells are ignored.
     example: a header line for the error message if the file has no header.
     """
     source, rows_of_parts = _source(file, name, example), 0
@@ -99,7 +99,7 @@ class _TextTable:
         return csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
 
     def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
-        """Yield the columns at these places."""
+        """Yield parts of at most ``rows`` rows, with the columns at ``places``."""
         while raw := self.lines.ahead(rows):
             first, lines = self.lines.number + 1, _decoded(raw)
             loaded = self._loaded(lines, kinds, places)
@@ -152,7 +152,10 @@ class _TextTable:
             yield record, self.lines.number
 
     def _are_points(self, text: str) -> bool:
-        """Return whether all numbers can be read as they are, because decimal points are their only decimal marks."""
+        """Return whether all numbers can be read as they are.
+
+        If not, ``_point`` must see them, because a decimal mark may have to be converted, noted in ``mark`` or refused.
+        """
         return self.separator == "," or ("," not in text and (self.mark == "." or "." not in text))
 
     def _as_points(
@@ -229,7 +232,7 @@ def _decoded(lines: Sequence[bytes]) -> list[str]:
 
 
 class _Lines:
-    """Decoded lines of a binary file, one at a time or several in advance."""
+    """Lines of a binary file: decoded one at a time, or several in advance without decoding."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.file, self.name = file, name

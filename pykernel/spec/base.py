@@ -1,4 +1,4 @@
-"""``Spec`` checks which keys go together and computes the values that the kernels and the generator need.
+"""``Spec`` checks that the keys of a spec go together, and computes the values that the kernels and the generator need.
 
 Each family has a subclass of ``Spec`` with the sections that the family declares.  ``pykernel.spec.model`` reads the
 rule and chooses the subclass for it.
@@ -38,7 +38,7 @@ class Refusal(ValueError):
 
 
 class NotComputed(Exception):
-    """Each number of a spec is allowed by itself, but no model can be computed from their combination."""
+    """Each number in the spec is allowed, but no model can be computed from this combination of numbers."""
 
     def __init__(
         self, sentence: str = "no model can be computed, because some numbers in the spec are too large or too small"
@@ -51,8 +51,8 @@ Names = Mapping[str, Sequence[str | None]]
 
 
 def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
-    """Return the first number in ``values`` that a type cannot hold, with a phrase that states the type's limit.
-    Return None if the type can hold all of them.
+    """Return (number, phrase) for the first number in ``values`` that the type cannot hold, or None if it can hold all of
+    them.  The phrase states the type's limit.
 
     A number in a table may underflow to 0; a single number must not.
     """
@@ -61,7 +61,7 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
             return None
         values = np.concatenate([np.atleast_1d(np.asarray(row, float)) for row in values])
     found = np.asarray(values, float)
-    # written with "not", so that NaN is found, too
+    # the negated condition is also true for NaN
     if len(outside := found[~((found >= float(held.min)) & (found <= float(held.max)))].ravel()):
         return float(outside[0]), f"the largest number is {float(held.max):.2g}"
     if isinstance(held, np.finfo) and found.ndim == 0 and 0 < abs(found) < held.tiny:
@@ -70,10 +70,10 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
 
 
 def require_order(known: Names, given: Names, where: str, whose: str) -> None:
-    """Refuse known names at other positions.  New names are allowed, because columns may be renamed.
+    """Raise UserError if a known name is at another position in ``given``.  New names are allowed, because columns may be
+    renamed.
 
-    where: the owner of the known names, for the message.  whose: the owner of the given names, for the message.  Raises
-    UserError with a message that shows both orders.
+    where, whose: the owners of the known names and of the given names, for the message, which shows both orders.
     """
     for what, names in known.items():
         for at, (name, other) in enumerate(zip(names, given.get(what, ()), strict=False)):
@@ -151,12 +151,12 @@ class Spec(Keys):
         if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
             refuse(
                 "[input] horizon",
-                f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
+                f"is {self.input.horizon}; it must be at least {self.input.warmup}, the value of warmup, or learning never begins",
             )
         missing.validate(self, refuse)
 
     def check_size(self, refuse: Refuse) -> None:
-        """Refuse a model that needs more than ``STATE_LIMIT`` bytes.  The message names the key that is probably too large."""
+        """Refuse a model that needs more than ``STATE_LIMIT`` bytes.  The message names the key whose value is probably too large."""
         if (taken := self.numbers * self.real.alignment) <= STATE_LIMIT:
             return
         where, value = "[input] dim", self.dim
@@ -174,7 +174,7 @@ class Spec(Keys):
         return np.finfo(np.float32 if self.real.is_int16 else self.real.dtype)
 
     def _check_written(self, refuse: Refuse) -> None:
-        """Refuse numbers that would overflow, become 0, or be rounded to an excluded limit in the model's precision."""
+        """Refuse numbers that overflow, become 0, or become equal to a limit of their key when rounded to the model's precision."""
         rounded = self._held.dtype.type
         for section, key, field, value in self.given_keys():
             if not isinstance(value, (float, tuple)):
@@ -193,7 +193,7 @@ class Spec(Keys):
                     )
 
     def _check_parameters(self) -> None:
-        """Refuse a spec if a parameter computed from it has a value that its type in the kernels cannot hold."""
+        """Refuse a spec if it gives a parameter of the kernels a value that the parameter's type cannot hold."""
         program, values = self._around(self._family_program), self.config_values
         for name, kind in program.parameters.items():
             value = values[name]
@@ -224,7 +224,7 @@ class Spec(Keys):
         if label.column is not None and (label.outputs or 1) > 1:
             refuse(
                 "[label] outputs",
-                f"is {label.outputs}, but column gives the name of a single label; give columns instead",
+                f"is {label.outputs}, but column holds a single name; give {label.outputs} names in columns instead",
             )
         if label.classes is not None and set(given) - {"column"}:
             refuse("[label]", f"has both classes and {given[-1]}; a classifier has a single label, the class")
@@ -246,9 +246,9 @@ class Spec(Keys):
             refuse("[label]", "has classes, and also low or high; a class has no bounds: leave low and high out")
         for name in ("low", "high"):
             if (bound := getattr(label, name)) is not None and not self.within_limit(bound):
-                refuse(f"[label] {name}", f"is {bound:g}; it must be within max_abs, {self.label_limit_told}")
+                refuse(f"[label] {name}", f"is {bound:g}; it must be within max_abs ({self.label_limit_told})")
         if bounds != sorted(set(bounds)):
-            refuse("[label] low", f"is {label.low:g}; it must be below high, {label.high:g}")
+            refuse("[label] low", f"is {label.low:g}; it must be below {label.high:g}, the value of high")
 
     def _check_forecast(self, refuse: Refuse) -> None:
         signal = self.signal
@@ -413,8 +413,8 @@ class Spec(Keys):
         return memory + sum(math.prod(shape) for shape in tables)
 
     def rehearsed(self, most: int, budget: int = 0) -> int:
-        """Return the number of samples that the self-test learns: ``most``, or fewer if that many would touch too many
-        numbers (see ``affordable``).
+        """Return the number of samples that the self-test learns: ``most``, or fewer if ``most`` samples would
+        read and write too many numbers (see ``affordable``).
         """
         return affordable(most, lambda m: filling(m, budget) * self.numbers)
 

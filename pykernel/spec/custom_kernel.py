@@ -40,8 +40,8 @@ errors in the user's formula.
 def load(
     folder: Path, source: str, name: str, announce: Callable[[str], None] | None = None, where: str = "spec"
 ) -> Kernel:
-    """Return the kernel ``name`` of the file ``folder / source``.  The file is EXECUTED, once for each version of its
-    content.
+    """Return the kernel ``name`` that the file ``folder / source`` defines.  The file is EXECUTED, once for each version of
+    its content.
 
     announce: called with the file's path before the file is executed.  Raises UserError if there is no such file or
     kernel, if the file raises an exception, or if a model cannot use the kernel.  The message is one sentence that
@@ -57,7 +57,7 @@ def load(
         content = read_plain(whole, SIZE_LIMIT)
     except FileNotFoundError:
         raise UserError(
-            f"{where}: [kernel] source names {source}, but the spec's folder has no such file; copy the file into that folder"
+            f"{where}: [kernel] source is {source}, but the spec's folder has no such file; copy the file into that folder"
         ) from None
     except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         raise UserError(
@@ -77,7 +77,7 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
     module = _executed(path, content)
     found = vars(module).get(name)
     if isinstance(found, Kernel) and found.intrinsic is None:
-        # when a process unpickles the kernel, it executes the file again
+        # a process that unpickles the kernel executes ``content`` again
         found.rebuild = (_loaded, (path, name, content))
         judge_source(found)
         return found
@@ -93,7 +93,7 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
 @functools.cache
 def _executed(path: str, content: bytes) -> types.ModuleType:
     """Execute the file as a separate module, so that files with the same name, or versions of one file, do not clash."""
-    # the name depends only on the content, so that Numba finds its compiled code again even if the file was moved
+    # the module's name depends only on the content, so that Numba finds the compiled code again even if the file was moved
     digest = hashlib.sha256(content).hexdigest()[:16]
     module = types.ModuleType(f"pykernel_custom_{digest}")
     module.__file__ = path
@@ -113,7 +113,7 @@ def _executed(path: str, content: bytes) -> types.ModuleType:
 
 
 def _why(path: str, error: BaseException) -> str:
-    """Return one sentence that says what went wrong when a file was read or executed."""
+    """Return one sentence that says what went wrong when a file was compiled or executed."""
     if isinstance(error, (SyntaxError, ValueError)) and not error.__traceback__.tb_next:  # type: ignore[union-attr]
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         return f"{path}{line}: is not Python: {_line(getattr(error, 'msg', None) or error)}; correct it"
@@ -132,10 +132,10 @@ def _line(message: Any) -> str:
 
 @functools.cache
 def judge_source(kernel: Kernel) -> None:
-    """Refuse a kernel that has the wrong signature, writes to arrays, reads settings outside ``READS``, or calls ``kernel_value``."""
+    """Refuse a kernel that has the wrong signature, writes to arrays, reads fields of q other than ``READS``, or calls ``kernel_value``."""
     from pykernel.language.functions import checked_functions
     from pykernel.language.ir import (
-        DialectError,  # the generator's reader gives the most precise message
+        DialectError,  # raised by the generator's reader, whose messages are the most precise
     )
 
     file, kinds = kernel.file, list(kernel.params.values())
@@ -180,8 +180,8 @@ def custom_gram(
     """Return two arrays of values of a user's kernel: k(a_i, b_j) with the shape (len(a), len(b)), and k(a_i, a_i) with
     the shape (len(a), 1).
 
-    config: KernelConfig in this precision; a, b: (rows, DIM), in the same precision.  The kernel is called O(len(a) len(b))
-    times.  Raises DialectError for a kernel that the dialect does not allow.
+    config: KernelConfig in ``precision``.  a, b: inputs, (rows, DIM), in ``precision``.  The kernel is called
+    O(len(a) len(b)) times.  Raises DialectError for a kernel that the dialect does not allow.
     """
     memory = Memory((Vectors,), precision, {"N_MAX": len(b), "DIM": a.shape[1]})
     memory.field("vectors")[...] = b
@@ -194,12 +194,12 @@ def custom_gram(
 
 
 def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.ndarray) -> None:
-    """Refuse a function that is not a positive semidefinite kernel, as far as a seeded sample shows.
+    """Refuse a function if a seeded sample of inputs shows that it is not a positive semidefinite kernel.
 
     On the sample, the function must be symmetric, finite and within the declared bound, and its Gram matrix must have
-    no negative eigenvalues.  This is a test on a sample, not a proof.
+    no negative eigenvalues.  This is a test, not a proof.
 
-    config: KernelConfig in this precision; reach: the largest magnitude of each scaled input, (DIM,).  Raises UserError.
+    config: KernelConfig in ``precision``.  reach: the largest magnitude of each scaled input, (DIM,).  Raises UserError.
     """
     x, most, name = sample(reach).astype(precision.dtype), float(config.max_value), kernel.name
     try:

@@ -1,10 +1,10 @@
 """Defaults for a spec that names no rule.  benchmarks/host/first_results.py measures these defaults on many raw
 streams.
 
-If the spec names a rule, no defaults are added: the rule learns as in its paper.  If the spec names no rule, it gets
-the sections in a row of recipes.toml, which make a model that learns well from raw data.  This model standardises its
-inputs with running statistics.  The width of its kernel is the typical norm of a standardised sample.  If the labels
-are numbers, it also has the stages in ``algorithms/stages.py``.  Keys that the spec gives are not changed.
+If the spec names a rule, no defaults are added: the rule learns as in its paper.  Otherwise, the spec gets the sections
+of one recipe from recipes.toml, for a model that learns well from raw data.  This model standardises its inputs with
+running statistics.  The width of its kernel is the typical norm of a standardised sample.  If the labels are numbers,
+the model also has the stages in ``algorithms/stages.py``.  Keys that the spec gives are not changed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ DEFAULT_BUDGET = 32
 
 
 class Size(NamedTuple):
-    """The quantities that determine a model's cost: numbers of inputs, functions and vectors, bytes per number, and
-    cost of software floats.
+    """The quantities that determine a model's cost: the numbers of inputs, of functions and of vectors; the bytes per
+    number; and the cost of software floats.
     """
 
     d: int
@@ -198,7 +198,7 @@ def groups(task: str, int16: bool) -> list[list[Recipe]]:
 
 
 STAGED = groups("number", False)[-1][0].sections
-"""The default sections, with their stages, for a rule that learns numbers from raw data."""
+"""The sections of a default recipe for labels that are numbers, including the sections of the stages."""
 INPUT_LIMIT = float(STAGED["input"]["max_abs"])
 """Default limit of raw inputs.  The limit can be this large because the model computes with standardised inputs."""
 
@@ -213,7 +213,7 @@ class Chosen:
 def recipe_of(content: Content) -> Recipe:
     """The recipe that the spec gets if it names no rule."""
     task = "monitor" if named(content, WATCHED) else "class" if named(content, CLASSES) else "number"
-    # monitors exist only in floating point; the error message for an int16 monitor names the monitor's rule
+    # monitors exist only in floating point; with a monitor's recipe, the error message for int16 names the monitor's rule
     int16 = _word(content.get("precision")) == "int16" and task != "monitor"
     alike = next(rows for rows in groups(task, int16) if not named(content, rows[0].lacks))
     return next((row for row in alike if row.fits(content)), alike[-1])
@@ -243,9 +243,9 @@ def _made(recipe: Recipe, content: Content) -> Sections:
 
 
 def chosen(content: Content) -> dict[str, Any]:
-    """Report which default rule a spec without a rule gets, and why.
+    """Return a report of the default rule that a spec without a rule gets, and of the reasons.
 
-    The result has these entries.  rule, stages: the default rule and its stages.  because: the keys or the limit that
+    The report has these entries.  rule, stages: the default rule and its stages.  because: the keys or the limit that
     determined the rule.  otherwise: the rule that the spec would get without these keys and limits.  sentence: a
     sentence that states all of this.
     """
@@ -333,9 +333,9 @@ def _word(value: Any) -> str:
 
 
 def _over(default: Content, given: Any) -> Any:
-    """Return the given section, with defaults for the keys that it lacks.
+    """Return the section ``given``, with defaults for the keys that it lacks.
 
-    If the value is not a section, return it unchanged; it is refused later.
+    If ``given`` is not a section, return it unchanged; it is refused later.
     """
     if given is None:
         return dict(default)

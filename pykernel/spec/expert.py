@@ -12,7 +12,8 @@ from pykernel.spec.sections import Counts, Section
 class Mixture(Section):
     """A linear expert next to the model.
 
-    The prediction, or each class probability, is the mean of the model's and the expert's values, weighted by their recent accuracy.
+    The prediction, or the probability of each class, is a weighted mean of the model's value and the expert's value.  The one that was
+    more accurate recently has the larger weight.
     """
 
     blocks: bool = Field(
@@ -24,7 +25,7 @@ class Mixture(Section):
             0,
             ge=0,
             le=1024,
-            description="how many of the latest labels are kept, so that the linear expert has the latest known label as an additional input. Give 1 if labels come at once, d + 1 if they come d rows late, or 0 for no such input",
+            description="how many of the latest labels are kept, so that the linear expert has the latest known label as an additional input. Give 1 if labels come at once, d + 1 if they come d rows late, or 0 to leave this input out",
         )
     )
     forgetting: float = Field(

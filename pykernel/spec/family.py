@@ -15,8 +15,8 @@ REHEARSAL_LIMIT = 2**27
 and less than a minute on a board at 100 MHz."""
 
 Refuse = Callable[[str, str], NoReturn]
-"""A function (where, sentence): where is a place such as "[learning] eta"; the sentence says what is wrong and what
-would be right.
+"""A function of (where, sentence): ``where`` is a place in the spec, such as "[learning] eta"; ``sentence`` says what is wrong
+there, and what would be right.
 """
 
 
@@ -65,7 +65,7 @@ def affordable(most: int, touched: Callable[[int], float]) -> int:
 
 
 def filling(m: int, budget: int) -> float:
-    """Return how much memory m samples touch, as a multiple of the whole memory.
+    """Return the amount of memory that m samples touch in total, as a multiple of the size of the whole memory.
 
     The first ``budget`` samples fill the memory step by step; each later sample touches all of it.
     """

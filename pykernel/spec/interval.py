@@ -14,7 +14,7 @@ PACE = 0.2
 
 
 class IntervalSection(Section):
-    """An interval around each prediction.  A given fraction of the labels lies within the intervals."""
+    """An interval around each prediction.  The key ``level`` is the fraction of the labels that lie within the intervals."""
 
     level: float = Field(0.9, ge=0.5, le=0.99, description="fraction of the labels that the interval covers")
 

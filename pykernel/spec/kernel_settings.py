@@ -15,7 +15,7 @@ from pykernel.spec.sections import SQUARED, StandardisedInput
 
 FUNCTIONS = {name: rule.number for name, rule in KERNEL_RULES.items()}
 MATERN_UNITS = {name: rule.length for name, rule in KERNEL_RULES.items() if rule.length is not None}
-"""Kernels that are functions of gamma |a - b| -> gamma for a length scale of 1."""
+"""Kernel -> the gamma for which its length scale is 1.  Only kernels that are functions of gamma |a - b| have an entry."""
 MATERN = tuple(MATERN_UNITS)
 INDEFINITE = tuple(name for name, rule in KERNEL_RULES.items() if not rule.definite)
 """Kernels that are not positive definite."""
@@ -56,7 +56,7 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
     if kernel.function in HIDDEN and not spec.has("expansion", "offsets"):
         refuse(
             "[kernel] function",
-            f"is {kernel.function}, which only trained vectors can have; {rule} needs a positive definite kernel"
+            f"is {kernel.function}, which only models with trained vectors can have; {rule} needs a positive definite kernel"
             + (" (rff-rls learns with random Fourier features)" if kernel.function == "fourier" else ""),
         )
     if kernel.gamma is None and kernel.function not in (*HIDDEN, "gaussian", "linear", "custom"):
@@ -71,7 +71,7 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
 
 
 def validate_scaling(spec: Spec, refuse: Refuse) -> None:
-    """Refuse a center or a scale that does not have exactly one number for each input, or has numbers beyond the precision's limits."""
+    """Refuse a center or a scale that has the wrong length, or numbers beyond the precision's limits."""
     low, high = SQUARED.ends(spec.precision)
     for key, values in zip(("center", "scale"), spec.scaling, strict=True):
         if values is not None and len(values) != spec.dim:
@@ -98,10 +98,10 @@ def reach(spec: Spec) -> np.ndarray:
 
 
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
-    """Return an upper bound on |k(x, v)| for inputs x within the limit and vectors v whose elements are bounded by
-    ``vectors``, (DIM,).
+    """Return an upper bound on |k(x, v)| for all inputs x within the limit and all vectors v within ``vectors``.
 
-    Refuse an input limit with which a kernel value or an intermediate result could overflow.
+    vectors: the largest magnitude of each element of v, (DIM,).  An input limit with which a kernel value or an intermediate result
+    could overflow is refused.
     """
     kernel, own = spec.kernel, reach(spec)
     assert kernel is not None
@@ -131,7 +131,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
 
 
 def rate(spec: Spec) -> float:
-    """gamma / ln 2 of a Gaussian, Laplacian or Matern 1/2 kernel."""
+    """Return gamma / ln 2 for a Gaussian, Laplacian or Matern 1/2 kernel."""
     kernel = spec.kernel
     assert kernel is not None
     gamma = 0.5 / kernel.sigma / kernel.sigma if kernel.sigma is not None else kernel.gamma or 0.0

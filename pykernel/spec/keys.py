@@ -36,8 +36,8 @@ from pykernel.spec.sections import (
 from pykernel.spec.signal import SignalSection
 
 FORMAT: Literal[2] = 2
-"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had some additional keys; all other keys mean the same in both
-formats."""
+"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had some additional keys;
+all other keys mean the same in both formats."""
 
 
 def is_prefix(name: str) -> bool:
@@ -64,7 +64,7 @@ def checked_name(name: str) -> str:
 
 
 class Keys(Section):
-    """The keys of a model; the fields are those of the TOML file."""
+    """The keys that every model has; the fields are named as in the TOML file."""
 
     name: str = Field(
         description="prefix of every symbol and file in C; it has 1 to 31 characters (a-z, 0-9, single `_`), and starts with a letter"
@@ -79,14 +79,14 @@ class Keys(Section):
     target: TargetSection | None = None
     training: Trained | None = Field(
         None,
-        description="table of the keys `training.…` with which `fit` trained the model. It does not change the C code",
+        description="settings with which `fit` trained the model: the keys of `--set training.…`. They do not change the C code",
     )
     if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning
     _named = field_validator("name")(checked_name)
 
     def given_keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
-        """Yield section, name, declaration and value of each key, for all sections of the spec."""
+        """Yield (section, key, declaration, value) for each key in each section of the spec."""
         for section in type(self).model_fields:
             given = getattr(self, section)
             for key, field in type(given).model_fields.items() if isinstance(given, Section) else ():
@@ -122,7 +122,7 @@ class Keys(Section):
 
     @property
     def width(self) -> int:
-        """The number of values in a raw sample: of channels if there is a signal stage, otherwise of inputs."""
+        """The number of values in a raw sample: the number of channels if there is a signal stage, otherwise the number of inputs."""
         return self.dim if self.signal is None else len(self.signal.channels)
 
     @property
@@ -132,7 +132,9 @@ class Keys(Section):
 
     @property
     def names(self) -> dict[str, tuple[str | None, ...]]:
-        """The names of the columns (first the inputs, then the labels; None for an unnamed input) and of the classes."""
+        """Two tuples: "columns" has the names of a raw sample's values (None for unnamed inputs), followed by the names of the
+        labels; "classes" has the names of the classes.
+        """
         inputs = self.sample_columns or (None,) * self.width
         return {"columns": (*inputs, *self.label_columns), "classes": self.label.classes or ()}
 
@@ -243,7 +245,7 @@ class Keys(Section):
         return {"signal": {"lags": [0]} | windowed}
 
     def to_toml(self, complete: bool = False) -> str:
-        """Return the spec as the text of a TOML file with only the given keys and ``format``.
+        """Return the spec as the text of a TOML file.  By default, it has only the keys that the user gave, and ``format``.
 
         complete: write every key that has an effect, with its value, so that a later version with other defaults does not
         change the model.  A key whose value is None is left out.

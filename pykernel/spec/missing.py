@@ -13,7 +13,7 @@ WORDS = {"mean": "its mean", "hold": "its latest value"}
 
 
 def choice(spec: Any) -> str:
-    """Return the value of the key: refuse, mean or hold."""
+    """Return the value of the key: "refuse", "mean" or "hold"."""
     return str(getattr(spec.input, "missing", "refuse"))
 
 

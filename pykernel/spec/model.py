@@ -88,12 +88,12 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def rules() -> dict[str, Family]:
-    """Return every rule with its family."""
+    """Return rule -> family, for all rules; the family computes in floating point."""
     return {rule: family for family in FAMILIES if not _is_int16(family) for rule in family.rules}
 
 
 def int16_rules() -> dict[str, Int16Family]:
-    """Return the rules that are available with the precision int16, each with its family of integer models."""
+    """Return rule -> family of integer models, for the rules that are available with the precision int16."""
     return {rule: family for family in FAMILIES if _is_int16(family) for rule in family.rules}
 
 
@@ -174,7 +174,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
         raise UserError(f"{where}: is not TOML: {error}; {help_}") from None
     except OSError as error:
         raise UserError(f"{where}: cannot be read ({error.strerror}); give the path of a TOML file") from None
-    except (ValueError, RecursionError):  # a number with thousands of digits, thousands of brackets, NUL in the path
+    except (ValueError, RecursionError):  # thousands of digits or of brackets, or NUL in the path
         raise UserError(f"{where}: is not a spec; {help_}") from None
     spec = _validated(content, where, written=True)
     if (named := _custom_names(spec, where)) is None:
@@ -204,7 +204,7 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
         )
     if custom.name != name:
         raise UserError(
-            f"{where}: [kernel] kernel is {name}, but the given kernel is {custom.name}; write the name of the given kernel"
+            f"{where}: [kernel] kernel is {name}, but the argument custom is the kernel {custom.name}; both names must be equal"
         )
     return _with_custom(spec, custom, where)
 
@@ -393,7 +393,7 @@ def _family(content: Any) -> tuple[str, Family]:
     int16 = int16_rules()
     if rule not in int16:
         raise _Refused(
-            f'precision is "int16", which only {", ".join(int16)} can have; {rule} needs "float32" or "float64": choose one of them'
+            f'precision is "int16", which only {", ".join(int16)} can have; for {rule}, choose "float32" or "float64"'
         )
     return rule, int16[rule]
 
@@ -416,7 +416,7 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
             continue
         if section == "novelty" and given is not None and not own:
             raise _Refused(
-                f"[novelty] makes a monitor, whose rule is {' or '.join(others)}; {rule} raises no alarms: leave out "
+                f"[novelty] is for monitors, whose rule is {' or '.join(others)}; {rule} raises no alarms: leave out "
                 "[learning] rule, or [novelty]"
             )
         # an optional section has an effect even without keys
@@ -435,8 +435,9 @@ def _matters(
     kind: type[Spec], rule: str, mine: Collection[tuple[str, str | None]], section: str, key: str, value: Any
 ) -> bool:
     """Return whether a key must be kept.  It can be left out if only other rules have it and its value is the default.
+    Refuses another rule's key with a value other than its default.
 
-    mine: the sections and keys of the rule.  Refuses another rule's key with a value other than its default.
+    mine: the sections and keys of the rule.
     """
     having = {} if (section, key) in mine else declared(section, key)
     if not having:
@@ -452,7 +453,7 @@ def _refuse_old_names(section: str, key: str, value: Any) -> None:
         if name in RENAMED:
             raise _Refused(f"[{section}] {said} is called {shown.format(RENAMED[name])} now")
         if name in LEFT:
-            raise _Refused(f"[{section}] {said} is no longer in a spec: {LEFT[name]}")
+            raise _Refused(f"[{section}] {said} is no longer a key of a spec: {LEFT[name]}")
 
 
 def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:

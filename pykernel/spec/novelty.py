@@ -21,7 +21,8 @@ value is for monitors that will be armed: the threshold of an armed monitor can 
 small false-alarm rates when the monitor is armed."""
 CORRECTION, UNDONE = 0.02, 2e-4
 """Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by the first value, or by more if the
-false-alarm rate is small; a row without an alarm lowers it by the second value, or by more if the false-alarm rate is large.  These values were chosen on simulated plants (docs/records.md, alarms)."""
+false-alarm rate is small; a row without an alarm lowers it by the second value, or by more if the false-alarm rate is large.  These
+values were chosen on simulated plants (docs/records.md, record "alarms")."""
 EXCESS_ARMED = 3.0
 """Largest mean excess of an armed monitor, in units of the usual spread of the levels."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5
@@ -34,7 +35,10 @@ SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 
 
 def rows_of(given: Any, info: ValidationInfo) -> Any:
-    """Convert a time such as "8 h" to a number of rows; return anything else unchanged.  Raises ValueError."""
+    """Convert "never", or a time such as "8 h", to a number of rows.  Raises ValueError for any other text.
+
+    A value that is not text is returned unchanged.
+    """
     if not isinstance(given, str):
         return given
     if given == "never":
@@ -59,24 +63,24 @@ class Novelty(Section):
         0.01,
         gt=0,
         le=0.25,
-        description="fraction of the rows of normal operation that may be in alarm; the threshold adapts so that this fraction is reached",
+        description="fraction of the rows that may be in alarm during normal operation; the threshold adapts until this fraction is reached",
     )
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: RowsOrTime = Field(
         500,
-        description="number of rows at the start during which no alarms are raised; the threshold begins to learn after a quarter of them",
+        description="number of rows at the start that raise no alarms; the threshold begins to learn after a quarter of these rows",
     )
     relearn_after: RowsOrTime = Field(
         80,
-        description='an alarm stops learning for at most this many rows; a state that lasts longer becomes normal. `"never"` stands for 16,777,216 rows, the largest count',
+        description='during an alarm, the monitor stops learning for at most this many rows: a new state that lasts longer becomes normal. `"never"` stands for 16,777,216 rows, the largest count',
     )
     life: Literal["known", "changing", "fixed"] = Field(
         "known",
-        description='whether the machine gets new normal states. `"known"`: all normal states occur during commissioning. Then the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as with `"known"`, but the threshold of the armed monitor no longer learns',
+        description='whether the machine gets new normal states. `"known"`: all normal states occur during commissioning. After commissioning, the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as with `"known"`, but the threshold of the armed monitor no longer learns',
     )
     commissioning: Annotated[
         RowsOrTime,
-        Counts('has no effect with life "changing"; leave commissioning out', ("novelty.life",), ("known", "fixed")),
+        Counts('has no effect with life = "changing"; leave commissioning out', ("novelty.life",), ("known", "fixed")),
     ] = Field(
         1500,
         description="number of rows after the warm-up until the monitor is armed; run the machine through its normal states in this time",

@@ -84,7 +84,7 @@ def _if(names: list[str], int16: bool) -> Schema:
 
 
 def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
-    """Yield schemas of the specs that name no rule and whose default rule is in ``names`` if the limits in [target] are large enough."""
+    """Yield schemas of the specs that name no rule, and whose default rule is in ``names`` unless a limit in [target] excludes it."""
     watched, classes = _has("novelty"), _has("label", _has("classes"))
     learns = [] if int16 else [{"not": watched}]
     for task, of in (("monitor", [watched]), ("class", [*learns, classes]), ("number", [*learns, {"not": classes}])):

@@ -47,11 +47,11 @@ def shown_value(value: Any) -> str:
 
 
 def visible_name(text: str) -> str:
-    """Return a column's name.  Invisible characters and long names are refused, because names are printed into comments
-    and manifests.
+    """Return the name of a column or a class.  Invisible characters and long names are refused, because names are printed
+    into comments and manifests.
     """
     if not _is_visible(text, NAME_LIMIT):
-        raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to {NAME_LIMIT} visible characters")
+        raise ValueError(f"has the name {shown_value(text)}; a name must have 1 to {NAME_LIMIT} visible characters")
     return text
 
 
@@ -93,14 +93,17 @@ def in_range(name: Any) -> list[Any]:
 
 
 def different(least: int, most: int, must: str) -> AfterValidator:
-    """Return a marker for a list of names that must be visible, all different, and from ``least`` to ``most`` in number."""
+    """Return a marker for a list of ``least`` to ``most`` visible names that are all different.
+
+    must: the end of the message about a repeated name.
+    """
 
     def checked(names: tuple[str, ...]) -> tuple[str, ...]:
         if not least <= len(names) <= most:
             raise ValueError(f"holds {len(names)} names; it must hold from {least} to {most}")
         doubles = [name for name in map(visible_name, names) if names.count(name) > 1]
         if doubles:
-            raise ValueError(f"names {doubles[0]!r} twice; {must}")
+            raise ValueError(f"has the name {doubles[0]!r} twice; {must}")
         return names
 
     return AfterValidator(checked)
@@ -113,7 +116,7 @@ Columns = Annotated[Names, TAKES_RANGES]
 
 
 def plain_path(source: str) -> str:
-    """Return the path of a source.  Raises ValueError unless the path is in the spec's folder or below it."""
+    """Return ``source`` if it is the path of a .py file in the spec's folder or below it.  Otherwise, raise ValueError."""
     parts = source.split("/")
     if (
         len(source) > 200
@@ -129,7 +132,7 @@ def plain_path(source: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a kernel.  Raises ValueError if a kernel cannot have this name."""
+    """Return ``name`` if a kernel can have this name.  Otherwise, raise ValueError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
         raise ValueError(
             f"is {shown_value(name)}; it must be the name of a kernel in the source, made of a-z, 0-9 and _"
@@ -149,17 +152,15 @@ class Of:
 
 @dataclass(frozen=True)
 class Tried:
-    """Marks a number that ``plan`` varies: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
+    """Marks a number that ``plan`` varies: ``eta: Annotated[float, Tried(3, 0.003, 1.9)]``.
 
-    grid: values of the coarse grid; if empty, the coarse grid is the spec's value alone.
-    step: the factor between values in the first round of refinement; each further round uses the square root of the previous factor.
+    step: a typical change multiplies or divides the value by this factor.
     least, most: the smallest and the largest value.
-    how: "number" for a real number, "whole" for an integer, "memory" for a forgetting factor.  The grid of a forgetting
-    factor holds memory lengths in samples, 1 / (1 - factor); FOREVER stands for a factor of 1.
-    widths: whether grid, least and most are in units of the typical distance between inputs.
+    how: "number" for a real number, "whole" for an integer, "memory" for a forgetting factor, whose step applies to the memory in
+    samples, 1 / (1 - factor).
+    widths: whether least and most are in units of the typical distance between inputs.
     """
 
-    grid: tuple[float, ...]
     step: float
     least: float
     most: float
@@ -177,11 +178,10 @@ class Rate:
     but: tuple[str, ...] = ()
 
 
-FOREVER = 100_000.0
-TRIED_ETA = Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)
-TRIED_FORGETTING = Tried((100, 1000, FOREVER), 10, 0.9, 1.0, "memory")
-TRIED_RIDGE = Tried((), 10, 1e-4, 1e3)
-TRIED_FEATURES = Tried((), 1.5, 2, 256, "whole")
+TRIED_ETA = Tried(3, 0.003, 1.9)
+TRIED_FORGETTING = Tried(10, 0.9, 1.0, "memory")
+TRIED_RIDGE = Tried(10, 1e-4, 1e3)
+TRIED_FEATURES = Tried(1.5, 2, 256, "whole")
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _at(spec: Any, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Within:
-    """Marks a number whose limits depend on the precision: (least, most) in float32 and int16, and in float64."""
+    """Marks a number whose limits depend on the precision.  Each field is a pair (least, most); ``float32`` also holds for int16."""
 
     float32: tuple[float, float]
     float64: tuple[float, float]
@@ -267,7 +267,7 @@ def limits_of(field: FieldInfo) -> list[float]:
 
 
 def fields_of(spec: type[Section], rule: str) -> tuple[tuple[str, str | None, FieldInfo], ...]:
-    """Return the sections and keys that a rule's spec may have.  A section, or a key outside of sections, is (section,
+    """Return the sections and keys that a rule's spec may have.  A section, or a key outside of sections, is (name,
     None, field).  A key within a section is (section, key, field).
     """
     return _fields_of(spec, rule)
@@ -304,7 +304,7 @@ class Input(Section):
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,
-        description="formulas by which the firmware computes inputs from measurements. Each is a text for people, `NAME = …`. The generated header shows the formulas. `plan` and `fit` copy the formulas from a table that `pykernel table` made",
+        description="formulas by which the firmware computes inputs from measurements. Each is a text `NAME = …`, which pykernel does not evaluate, but prints in the generated header. `plan` and `fit` copy the formulas from a table that `pykernel table` made",
     )
 
     @field_validator("max_abs", mode="before")
@@ -334,7 +334,7 @@ class StandardisedInput(Input):
         16,
         ge=2,
         le=32,
-        description="number of samples at the start from which only the standardiser learns, not the model (status `OBSERVED`)",
+        description="number of samples at the start; only the standardiser learns from these samples, not the model (status `OBSERVED`)",
     )
     horizon: int = Field(
         2000,
@@ -382,7 +382,7 @@ class GivenInput(ScaledInput):
 
 
 class AnyInput(StandardisedInput, ScaledInput):
-    """Inputs of a model that learns sample by sample, scaled by given numbers or by running statistics."""
+    """Inputs of a model that learns sample by sample, scaled by ``center`` and ``scale`` or by running statistics."""
 
 
 class Label(Section):
@@ -393,7 +393,7 @@ class Label(Section):
     )
     columns: Annotated[Columns, different(1, OUTPUTS_LIMIT, "all names must be different")] | None = Field(
         None,
-        description="names of several labels, up to 64, that one model learns together: they share the expansion vectors",
+        description="names of up to 64 labels that one model learns together; the labels share the expansion vectors",
     )
     outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="number of labels, if they have no names")
     classes: Annotated[Names, different(2, OUTPUTS_LIMIT, "all names must be different")] | None = Field(
@@ -406,10 +406,12 @@ class Label(Section):
         description="largest magnitude of a label: a sample with a larger one is refused. Multipliers are kept below 2²⁰ times this limit",
     )
     low: float | None = Field(
-        None, description="smallest prediction; the bound does not affect learning. A classifier has no such bound"
+        None,
+        description="lower limit: a smaller prediction is replaced by this number. The limit does not affect learning, and a classifier cannot have it",
     )
     high: float | None = Field(
-        None, description="largest prediction; the bound does not affect learning. A classifier has no such bound"
+        None,
+        description="upper limit: a larger prediction is replaced by this number. The limit does not affect learning, and a classifier cannot have it",
     )
 
 
@@ -428,7 +430,7 @@ def _of_kernels(key: str) -> Counts:
 
 
 UNLIKE_UNIT = Counts(
-    "changes nothing: k(x, x) is 1 for every x with a {} kernel; leave it out",
+    "changes nothing: with a {} kernel, k(x, x) is 1 for every x; leave it out",
     ("kernel.function",),
     tuple(name for name, rule in KERNEL_RULES.items() if not rule.unit),
 )
@@ -440,9 +442,9 @@ class KernelSection(Section):
     function: KernelFunctionName = Field(
         "gaussian", description="; ".join(f"{name}: {rule.says}" for name, rule in KERNEL_RULES.items())
     )
-    sigma: Annotated[
-        float | None, Tried((1 / 8, 1 / 4, 1 / 2, 1, 2), 2, 1 / 100, 100, widths=True), _of_kernels("sigma")
-    ] = Field(None, description="`gaussian`: width, in the inputs' unit")
+    sigma: Annotated[float | None, Tried(2, 1 / 100, 100, widths=True), _of_kernels("sigma")] = Field(
+        None, description="`gaussian`: width, in the inputs' unit"
+    )
     gamma: Annotated[float | None, _of_kernels("gamma")] = Field(
         None,
         description="γ of every kernel except `linear`, `fourier` and hidden units. `gaussian`: may be given instead of `sigma`; γ = 1 / (2 σ²). `custom`: 1 if not given",
@@ -476,13 +478,13 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. Without a rule, the spec gets a model for raw data. The rule of this model is `gmm` with `[novelty]`, `krls-t` with a budget or another kernel, `spectrum-softmax` for classes, and otherwise `spectrum-ekf` with stages. In int16, the rule is `qklms` with a budget or another kernel, `spectrum-nlms` for classes or with `eta`, and otherwise `spectrum-ekf`",
+        description="how a sample changes the model. Without a rule, the spec gets a model for raw data. Its rule is `gmm` if the spec has `[novelty]`, `krls-t` if it has a budget or a kernel that is not Gaussian, `spectrum-softmax` if it has classes, and otherwise `spectrum-ekf` with stages. In int16, the rule is `qklms` if the spec has a budget or a kernel that is not Gaussian, `spectrum-nlms` if it has classes or `eta`, and otherwise `spectrum-ekf`",
     )
 
 
 def target_files() -> dict[str, Traversable]:
-    """Return the TOML file of each target, by the target's name.  The files belong to the package ``targets``, and are read
-    as data because this package must not import ``targets``.
+    """Return name of a target -> its TOML file.  The files belong to the package ``targets``, and are read as data because
+    this package must not import ``targets``.
     """
     files = importlib.resources.files("pykernel.targets").iterdir()
     return {name.removesuffix(".toml"): file for file in files if (name := file.name).endswith(".toml")}
@@ -498,7 +500,7 @@ else:
 
 @functools.cache
 def fpu_of(cpu: str) -> str:
-    """Return the precision of a CPU's floating-point unit: none, single or double."""
+    """Return the precision of a CPU's floating-point unit: "none", "single" or "double"."""
     return str(tomllib.loads(target_files()[cpu].read_text(encoding="utf-8"))["fpu"])
 
 
@@ -510,10 +512,10 @@ class TargetSection(Section):
 
     name: CPU | None = Field(
         None,
-        description="the CPU, by its name in `pykernel info`; with `flash` or `instructions`, `check` also runs the model on it",
+        description="name of the CPU, as `pykernel info` lists it; if `flash`, `instructions` or `cycles` is given, `check` also runs the model on this CPU",
     )
     ram: int | None = Field(
-        None, gt=0, description="bytes of RAM that the model may take, for its state and work memory"
+        None, gt=0, description="bytes of RAM that the model may take, for its state and working memory"
     )
     flash: int | None = Field(
         None, gt=0, description="bytes of flash that a program with the model may take; needs `name`"
@@ -526,14 +528,14 @@ class TargetSection(Section):
     cycles: int | None = Field(
         None,
         gt=0,
-        description="cycles that a call of `update` or of the model's main function may take, for a CPU whose cycles are known: cortex-m0plus; needs `name`",
+        description="cycles that a call of `update` or of the model's main function may take; `name` must be a CPU whose cycles pykernel knows: cortex-m0plus",
     )
 
 
 def _training(given: Any) -> tuple[tuple[str, str | int | float | bool], ...]:
-    """Return keys and values of [training], which ``request.training`` declares.
+    """Return the (key, value) pairs of [training].  ``request.training`` declares the keys.
 
-    A list of numbers becomes one string with commas, as --set takes it.
+    A list of numbers becomes one string with commas, in the form that --set accepts.
     """
     if not isinstance(given, dict):
         raise ValueError(f"is {shown_value(given)}; it must be a table of keys")

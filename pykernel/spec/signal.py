@@ -27,7 +27,7 @@ from pykernel.spec.sections import (
 CHANNELS_LIMIT = 64
 WINDOW_LIMIT = 65536
 POWER_LIMITS = {"kurtosis": 1e8, "skewness": 1e11}
-"""Largest `max_abs` whose powers, summed over the longest window, fit in float32."""
+"""Feature -> largest `max_abs` for which the sums of powers over the longest window fit in float32."""
 STEPS_LIMIT = 65536
 PERIOD_LIMIT = 2**24  # a clock counts in float32, which holds all integers up to this limit; int16 has another limit
 
@@ -69,7 +69,7 @@ class SignalSection(Section):
     """Raw samples, and the features that the model gets from them."""
 
     channels: Annotated[Columns, different(1, CHANNELS_LIMIT, "each channel must be a different column")] = Field(
-        description="names of a raw sample's numbers, as in the data's header"
+        description="names of the numbers in a raw sample, as in the data's header"
     )
     max_abs: float | Numbers = Field(
         1e6,
@@ -92,7 +92,7 @@ class SignalSection(Section):
         None,
         ge=1,
         le=WINDOW_LIMIT,
-        description="number of raw samples from one window to the next, which must divide `window`; if not given, it is `window`",
+        description="number of raw samples from the start of one window to the start of the next; it must divide `window`. If not given, it is equal to `window`",
     )
     features: Features | dict[str, Features] | None = Field(
         None,
@@ -111,11 +111,11 @@ class SignalSection(Section):
         None,
         description="lags of the values that the model uses, in steps; the present value has the lag 0. A step is a raw sample, or a hop if there is a window. If not given, the lags are `[0]`",
     )
-    differences: Counts = Field((), description="for each number n: the difference from the value n steps ago")
-    averages: Counts = Field((), description="for each number n: the mean of the latest n steps")
+    differences: Counts = Field((), description="for each number n: the present value minus the value n steps ago")
+    averages: Counts = Field((), description="for each number n: the mean of the values in the latest n steps")
     periods: Periods = Field(
         (),
-        description="for each period, in raw samples: the cosine and the sine of its phase. In int16, a period is at most 65,536",
+        description="for each period, given in raw samples: the cosine and the sine of the phase within the period. In int16, a period is at most 65,536",
     )
     ahead: int = Field(
         1,
@@ -162,7 +162,7 @@ class SignalSection(Section):
             return self
         hop = self.hop or self.window
         if self.window % hop:
-            raise ValueError(f"hop is {hop}, which does not divide window, {self.window}; choose a divisor of window")
+            raise ValueError(f"hop is {hop}, which does not divide window ({self.window}); choose a divisor of window")
         if hop < 2:
             raise ValueError("hop is 1, but must be 2 or more; if every raw sample is to be a step, leave window out")
         if self.features is None and not self.bands:
@@ -171,12 +171,12 @@ class SignalSection(Section):
             for name in self.features:
                 if name not in self.channels:
                     raise ValueError(
-                        f"features names {shown_value(name)}, which is not a channel; the channels are: {', '.join(self.channels)}"
+                        f"features has an entry for {shown_value(name)}, which is not a channel; the channels are: {', '.join(self.channels)}"
                     )
             for name in self.channels:
                 if name not in self.features:
                     raise ValueError(
-                        f"features does not name the channel {name!r}; give the channel a list of features, or leave it out of channels"
+                        f"features has no entry for the channel {name!r}; give the channel a list of features, or leave it out of channels"
                     )
         self._check_spectrum()
         correlated = [name for name, own in zip(self.channels, self.of_channels, strict=True) if "correlation" in own]
@@ -198,9 +198,9 @@ class SignalSection(Section):
         if not what:
             return
         if self.rate is None:
-            raise ValueError(f"rate is missing; {what} needs the rate in raw samples per second")
+            raise ValueError(f"rate is missing; for {what}, give the rate in raw samples per second")
         if self.window not in [2**n for n in range(3, 17)]:
-            raise ValueError(f"window is {self.window}; {what} needs a power of two, from 8 to 65536")
+            raise ValueError(f"window is {self.window}; for {what}, it must be a power of two from 8 to 65536")
         called = [f"[{low:g}, {high:g}]" for low, high in self.bands]
         for band in called:
             if called.count(band) > 1:
@@ -213,7 +213,7 @@ class SignalSection(Section):
             if self.bins(low, high)[0] >= self.bins(low, high)[1]:
                 width = self.rate / (self.window or 1)
                 raise ValueError(
-                    f"bands holds [{low:g}, {high:g}], which contains no frequency of the spectrum; choose a band with a multiple of {width:g} Hz up to {self.rate / 2:g} Hz"
+                    f"bands holds [{low:g}, {high:g}], which contains no frequency of the spectrum; choose a band that contains a multiple of {width:g} Hz, from {width:g} to {self.rate / 2:g} Hz"
                 )
 
     def bins(self, low: float, high: float) -> tuple[int, int]:
@@ -324,7 +324,10 @@ def _features(signal: SignalSection, measures: tuple[Row, ...]) -> tuple[Row, ..
 
 
 def rows_a_second(content: Any) -> float | None:
-    """Return the number of rows per second that a model gets, or None if ``content``, the section [signal], does not determine it."""
+    """Return the number of rows per second that a model gets, or None if this number is not known.
+
+    content: the section [signal], or None.
+    """
     signal = None if content is None else SignalSection.model_validate(content)
     return None if signal is None or signal.rate is None else signal.rate / signal.step
 
@@ -482,7 +485,7 @@ def _spectrum(signal: SignalSection) -> dict[str, Any]:
     """Return SignalConfig's values for the Fourier transform."""
     half = capacities(signal, False)["RAW_HALF"]
     levels = half.bit_length() - 1
-    # the first level is computed alone, and so is the second if an odd number of levels follows the first
+    # levels are computed in pairs, except the first, and the second if an odd number of levels follows the first
     spans = [2**level for level in range(2 - levels % 2, levels, 2)] or [0]
     return {
         "takes_log": signal.log,
@@ -530,11 +533,11 @@ _SQUARES = {"rms", "std", "crest", "correlation"}
 def completed(
     content: Mapping[str, Any], signal: SignalSection, made: Mapping[str, Any], learns: bool, written: bool
 ) -> dict[str, Any]:
-    """Return the content with the model's inputs.
+    """Return the content with the model's inputs.  Raises ValueError for a key that contradicts [signal].
 
     made: keys of [input] that follow from the signal.  learns: whether the device learns the label.  If it does, and
     the label is a forecast, the label's default limit is the limit of the channel.  written: whether a person wrote the
-    content.  Raises ValueError for a key that contradicts [signal].
+    content.
     """
     given = content.get("input", {})
     if not isinstance(given, Mapping):
@@ -546,7 +549,7 @@ def completed(
         raise ValueError("ahead is for forecasts, but [label] column is not one of the channels; leave ahead out")
     for key in ("columns", "dim", "max_abs", "resolution", "offset"):
         found, own = (list(value) if isinstance(value, tuple) else value for value in (given.get(key), made.get(key)))
-        free = not written or (key == "max_abs" and "resolution" in made)  # in int16, the given ranges may be narrower
+        free = not written or (key == "max_abs" and "resolution" in made)  # in int16, the user may narrow the ranges
         if found is not None and not (free and found == own):
             raise ValueError(f"[input] {key} contradicts [signal], whose features are the inputs; leave this key out")
     completed = {**content, "input": {**given, **made}}

@@ -26,7 +26,7 @@ class Channels:
     """Counts of raw samples; each field has the shape (channels,).
 
     resolution: the value of one count.  most: the largest accepted count.  fill: the power of two by which counts are
-    multiplied to fill 16 bits; measures are in units of 1 / fill counts.
+    multiplied to fill 16 bits; the unit of a measure is 1 / fill of a count.
     """
 
     resolution: np.ndarray
@@ -138,7 +138,7 @@ def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]
     for (_, limit), center, name in zip(features, centers, names, strict=True):
         if not abs(center) <= limit:
             raise ValueError(
-                f"makes the feature {name}, which is at most {limit:g}, but [input] center has {center:g} for it"
+                f"[input] center has {center:g} for {name}, which is at most {limit:g}; give a center nearer to 0"
             )
     units = [unit * 2**shift for (unit, _), shift in zip(features, shifts_of(signal, centers), strict=True)]
     # a center is rounded to a count

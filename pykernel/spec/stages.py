@@ -30,7 +30,7 @@ class StagedLabel(Label):
         None,
         ge=2,
         le=1000,
-        description="labels are clipped to this many root mean square errors from the prediction, so that an outlying label moves the model little",
+        description="a label that is farther than this many root mean square errors from the prediction is clipped to this distance, so that an outlying label changes the model only a little",
     )
     weights: Annotated[
         Numbers | Literal["balanced"] | None, Counts("is for classes; leave it out", ("label_kind",), ("class",))
@@ -47,19 +47,22 @@ ContinuedGain = Annotated[
     bool,
     Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals")),
     Field(
-        description="multiply the part of the model that was learned on the device by a gain from 0 to 1. The gain is smaller if this part was wrong recently, so that the model is never much worse than the trained one. Not with classes"
+        description="multiply the part of the model that was learned on the device by a gain from 0 to 1. The gain is smaller if this part was wrong recently, so that the model is never much worse than the trained one. Not for classes"
     ),
 ]
 
 
 class ContinuedLabel(StagedLabel):
-    """The label of a model that continues from a trained one: the gain multiplies only what was learned on the device, not the trained function."""
+    """The label of a model that continues from a trained one.
+
+    The gain multiplies only what was learned on the device, not the trained function.
+    """
 
     gain: ContinuedGain = True
 
 
 class LinearPart(Section):
-    """A linear function of the inputs.  The model learns its residual, and is added to it."""
+    """A linear function of the inputs.  The model learns the residual of this function; a prediction is the sum of the two."""
 
     eta: float = Field(0.02, gt=0, le=1, description="learning rate of the linear part (normalised LMS)")
 
@@ -96,7 +99,7 @@ def _moves(spec: Any) -> bool:
 
 
 def sized(spec: Any) -> bool:
-    """Return whether the magnitude of the inputs is known, because they are standardised or can only be scaled by given numbers."""
+    """Return whether the magnitude of the inputs is known: they are standardised, or the family has no standardisation."""
     return bool(spec.standardises or not isinstance(spec.input, StandardisedInput))
 
 
@@ -106,7 +109,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
     if spec.standardises and spec.scaling != (None, None):
         refuse(
             "[input]",
-            "has standardise, and also center or scale, which scale inputs by given numbers; leave out standardise, or center and scale",
+            "has standardise = true, and also center or scale, but inputs are scaled in one way only; leave out standardise, or center and scale",
         )
     mixture = getattr(spec, "mixture", None)
     if getattr(spec.input, "outliers", "clip") == "hold":
@@ -187,7 +190,7 @@ def class_weights(spec: Any) -> list[float]:
 
 
 def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
-    """Return the extent of the probabilities, or {} if there are none.  calibrated: whether the rule itself computes
+    """Return the extent ``CLASSES`` if the model has probabilities, otherwise {}.  calibrated: whether the rule itself computes
     probabilities.
     """
     return {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}

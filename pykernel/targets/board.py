@@ -28,7 +28,7 @@ WRITE = b"W"
 ANSWER = b"A"
 STOP = b"X"
 AGAIN = b"\0"
-"""An empty frame.  A board that waits in the middle of a frame repeats its question when it receives this frame."""
+"""An empty frame.  It makes a board that is waiting for an answer, or for the rest of one, repeat its question."""
 
 FIRST_WORD = 10.0
 """Time limit for the board's first valid frame, in seconds; a start-up takes about two seconds."""
@@ -41,22 +41,22 @@ PAUSE = 0.5
 PER_SAMPLE = 10.0
 """Seconds that a sample may take in a job, on average.  An Uno needs hundredths of a second."""
 DELAY = 0.25
-"""Additional seconds that a frame and its answer may take, for example over a network, beyond the transmission time of their bytes."""
+"""Time in seconds that a frame and its answer may take in addition to the transmission of their bytes, for example over a network."""
 TRIES = 20
-"""Largest number of times that a frame is sent, on average over the frames of a job.  If one byte in a hundred is
-damaged, only some frames arrive intact.
+"""Limit on the number of times that a frame is sent, on average over the frames of a job.  It allows for a line that
+damages one byte in a hundred, over which only some of the frames arrive intact.
 """
 LONGEST = 99
 """Largest number of characters in a name that a firmware sends."""
 OTHER_FIRMWARE = "another version of pykernel generated the board's firmware; generate the firmware again and upload it"
 OFTEN = {
-    "hello": "the board said {} times that it is ready, but did not begin; does it keep restarting?",
-    "other": "the board was told {} times to end another check, but went on; reset the board and check again",
+    "hello": "the board reported {} times that it was ready, but did not begin the check; does it keep restarting?",
+    "other": "the board was told {} times to stop an earlier check, but continued it; reset the board and check again",
     "again": "data arrive damaged at the board, which asked {} times for a retransmission; check the wire to its RX",
     "damaged": "data from the board arrive damaged ({} frames); check the wire to its TX, and --baud",
 }
 """The error message for each kind of event that can happen too often."""
-NOTED = 200  # number of bytes outside frames that are kept for the error message
+NOTED = 200  # for the error message, at most this many bytes outside valid frames are kept
 
 
 class Line(Protocol):
@@ -76,13 +76,13 @@ def open_line(url: str, baud: int = BAUD) -> Line:
     except ImportError:
         raise MissingExtra("a check on a board", "board") from None
     try:
-        # a connection over the network does not support a time limit for writing
+        # an RFC 2217 connection (over a network) does not support a time limit for writing
         limit: dict[str, Any] = {} if url.startswith("rfc2217:") else {"write_timeout": 10, "exclusive": True}
         line: Line = serial.serial_for_url(url, baudrate=baud, timeout=0.05, **limit)
     except Exception as error:  # pyserial raises unrelated types of errors for an invalid URL or speed
         reason = " ".join(str(error).split())
         raise UserError(
-            f"{url} cannot be opened ({reason}); is the board plugged in, or does another program, such as a serial monitor, use the port?"
+            f"{url} cannot be opened ({reason}); is the board plugged in, and is no other program, such as a serial monitor, using the port?"
         ) from None
     return line
 
@@ -135,7 +135,7 @@ class Link:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.url, self.line, self.config_hash, self.baud, self.clock = url, line, config_hash, baud, clock
-        self.limit = self.deadline = 0.0  # this job's time limit in seconds, and the clock's time at this limit
+        self.limit = self.deadline = 0.0  # this job's time limit in seconds, and the clock's reading when it expires
         self.frames_left = 0
         self.seen = Counter[str]()  # number of events of each kind in this job
         self.received = bytearray()
@@ -162,8 +162,8 @@ class Link:
         return self._take(expected, b"J", data)
 
     def _begin(self, count: int, samples: int) -> None:
-        """Limit the number of frames and the time of a job.  The time allows for the job's bytes, for its samples and
-        for one long call.
+        """Set a job's limits: the number of frames, and a time that allows for the job's bytes, for its samples and for
+        one long call.
         """
         frames = count // CHUNK + 2 * samples + 4  # each part of a job may end with a frame that is not full
         on_the_line = DELAY + 2 * (CHUNK + 8) * 10 / self.baud
@@ -251,7 +251,7 @@ class Link:
         self._say(self.answer)
 
     def _frame(self, until: float) -> bytes | None:
-        """Return the next bytes up to a zero byte, without the zero byte, or None if no zero byte arrives in time."""
+        """Return the bytes before the next zero byte, or None if no zero byte arrives in time."""
         while True:
             end = self.received.find(0)
             if end < 0 and len(self.received) > 4 * CHUNK:  # longer than any frame
@@ -297,14 +297,12 @@ class Link:
         if self.heard:
             return f"the board has sent nothing for {patience:.0f} s; was it unplugged, or does a call hang?"
         if not self.noise and not damaged:
-            return f"no data arrived in {patience:.0f} s; is {firmware} on the board, and is this its port?"
+            return f"no data arrived in {patience:.0f} s; is this the board's port, and does the board run {firmware}?"
         readable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self.noise) / max(1, len(self.noise))
         if readable > 0.9:
             said = " ".join(self.noise.decode("ascii", "replace").split())[:40]
             return f"another program runs on the board and says {said!r}; upload {firmware}"
-        return (
-            f"the board sends bytes that are not frames; is the speed right (--baud), and is {firmware} on the board?"
-        )
+        return f"the board sends bytes that are not frames; is the speed right (--baud), and does the board run {firmware}?"
 
 
 class BoardModel(JobModel):
@@ -322,9 +320,9 @@ class BoardModel(JobModel):
         return self.link.job(job, expected, samples)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Do the same as the method of the base class, but in pieces, so that progress can be shown.
+        """Predict and learn the rows like the base class, but in pieces, so that progress can be shown.
 
-        The pieces do not change the result, because every job sends the model's memory to the board and back.
+        This does not change the result, because every job sends the model's memory to the board and back.
         """
         pieces = []
         for start in range(0, len(x), PIECE):

@@ -43,7 +43,7 @@ class Bound:
     """The bound for a call of one function.
 
     instructions: None if no bound could be proved; then ``refused`` is the reason.
-    cycles: None for CPUs whose cycles do not follow from the instructions.
+    cycles: None if no bound could be proved, or if the CPU's cycles cannot be derived from the executed instructions.
     estimated: whether the cycles are an estimate instead of a bound.
     """
 
@@ -55,8 +55,8 @@ class Bound:
 
 @dataclass(frozen=True)
 class Routine:
-    """Facts about a function in a compiler's library, found by reading its code.  Offsets count from the function's
-    first byte.
+    """Facts about a function in a compiler's library, found by reading the function's code.  Offsets count from the
+    function's first byte.
 
     sha256: digest of the instructions that the function may execute (``digest``).
     limits: (places, times, place): the instructions at ``places`` together are executed at most ``times`` times for
@@ -178,8 +178,8 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     """Return a dictionary that maps each public function's name, without the model's prefix, to its bound in this
     image.
 
-    The self-test is left out, because a function without inputs and with a separate state always executes the same
-    number of instructions.
+    The self-test is left out: it has no inputs and a state of its own, so it always executes the same number of
+    instructions.
     """
     name = project.spec.name
     files, others = model_files(project)
@@ -197,7 +197,10 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     )  # fmt: skip
     if twin.segments != image.segments:
         return dict.fromkeys(
-            names, Bound(None, refused="the compiler's assembly, with marks, does not give the same bytes as the image")
+            names,
+            Bound(
+                None, refused="the compiler's assembly code with marks does not assemble to the same bytes as the image"
+            ),
         )
     records, facts = read_records(twin.elf), flow_facts(project.spec)
     code = Code(image, records)
@@ -227,7 +230,7 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
 
 
 def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
-    """Return weighted sums over blocks, the upper limit of each sum, and the number of additional unknowns.
+    """Return the limits, as pairs (weighted sum over blocks, its upper limit), and the number of additional unknowns.
 
     The indices of the additional unknowns follow those of the blocks.  The runs of an outer loop are divided into
     cases, in which the inner loops have different maximum numbers of iterations.  Each additional unknown is the number
@@ -268,7 +271,7 @@ def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tup
 def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost: Cost) -> int:
     """Return the highest cost of one call of the function at ``start``.
 
-    name: the function's name in ``facts``.  Raises Unbounded, which names the place, if a loop has no limit.
+    name: the function's name in ``facts``.  Raises Unbounded if a loop has no limit; the message says where.
     """
     from scipy.optimize import linprog
     from scipy.sparse.csgraph import connected_components
@@ -305,7 +308,7 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
             bounds=(0, 1),
         )
         if rounds.x is None:
-            raise Unbounded(f"a loop without a known limit, and the solver does not say which: {rounds.message}")
+            raise Unbounded(f"a loop without a known limit; the solver does not say which loop: {rounds.message}")
         taken = [(i, to) for (i, to, _), x in zip(edges, rounds.x, strict=False) if x > 1e-6 and to is not None]
         within = connected_components(
             _sparse([(*edge, 1.0) for edge in taken], len(blocks), len(blocks)), connection="strong"

@@ -99,8 +99,8 @@ class Function:
 class Image:
     """C code that is compiled and linked for a target.
 
-    sources: dict that maps file names to texts.  extra: further C files, including start-up code, which ``sizes`` does
-    not count.  If ``extra`` is not given, every public function is an entry point of the image.
+    sources: dict that maps file names to texts.  extra: further files, such as start-up code; ``sizes`` does not count
+    them.  If ``extra`` is not given, every public function is an entry point of the image.
     level, flags: compiler options in addition to the target's options.  libraries: linker options.
     flash, ram: memory regions, if they differ from the part's regions.
     annotate: a function that changes the compiler's assembly code before the assembler reads it.
@@ -237,7 +237,8 @@ def model_files(
 def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: int = 0) -> None:
     """Raise UserError if the model and its stack do not fit the part's RAM.
 
-    linked: bytes of RAM that the linked program takes in addition to the model.  stack: measured bytes; 0 means STACK_ALLOWANCE.
+    linked: bytes of RAM that the linked program takes in addition to the model.  stack: measured bytes of stack; if it
+    is 0, STACK_ALLOWANCE is assumed, or a quarter of the RAM if that is less.
     """
     part, model, told = target.part, project.figures["ram_bytes"] + linked, "" if stack else "about "
     stack = stack or min(STACK_ALLOWANCE, part.ram.bytes // 4)
@@ -260,10 +261,9 @@ def refuse_large_flash(project: Project, image: Image) -> None:
 
 
 def stack_bound(image: Image) -> int | None:
-    """Return the largest stack, in bytes, that a public function can need, from GCC's stack figures and call graph.
+    """Compute, from GCC's stack figures and call graph, the largest stack in bytes that a public function can need.
 
-    The result is None if a figure is not known, because another compiler was used, or because functions in the float
-    library are called.
+    The result is None if a figure is unknown: if another compiler was used, or if the code calls the float library.
     """
     frames: dict[str, int] = {}
     calls: dict[str, set[str]] = {}
@@ -328,7 +328,7 @@ def undefined_symbols(path: Path) -> set[str]:
 def functions_of(image: Image) -> dict[str, Function]:
     """Return the functions of an image as it was last linked.
 
-    Some functions in AVR's library have no type and no size.  Each of them ends where the next function begins.
+    Some functions in AVR's library have no type and no size.  Each of them is assumed to end where the next begins.
     """
     with image.elf.open("rb") as file:
         elf, untyped = ELFFile(file), image.target.arch == "avr"

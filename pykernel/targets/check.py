@@ -1,4 +1,4 @@
-"""Run one stream on the host and on emulated CPUs or a board, compare byte for byte, and count instructions."""
+"""Run a stream on the host and on emulated CPUs or a board, compare the results byte for byte, and count instructions."""
 
 from __future__ import annotations
 
@@ -109,8 +109,10 @@ def check_board(
     url: a port, or any other URL that pyserial supports: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.
     log: if given, the stream runs on the board once more, and the board's answers are written to this file for
     ``pykernel state replay``.
-    For other arguments, see ``pykernel.gen.check``.  The row of the report has ``times``, statistics of each function's time in
-    ticks of the board's counter, and ``hertz``, the number of ticks per second (0 if not known; ticks are then CPU cycles).
+    For other arguments, see ``pykernel.gen.check``.
+
+    The report's row has two more keys.  ``times`` maps each function to statistics of its times, in ticks of the board's
+    counter.  ``hertz`` is the number of ticks per second; if it is not known, it is 0, and a tick is a CPU cycle.
 
     Raises UserError if there is no board, if the board has another model, or if the line is cut.
     """
@@ -151,7 +153,7 @@ def check_board(
 
 
 def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> None:
-    """Let the board learn a stream from the beginning, and write a log that ``pykernel state replay`` can repeat."""
+    """Initialise the model on the board, let it learn a stream, and write a log for ``pykernel state replay``."""
     lines = csv.writer(log, lineterminator="\n")
     lines.writerow(log_header(model.spec))
     model.call("init")
@@ -163,7 +165,7 @@ def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> N
 
 
 def timed(model: JobModel) -> dict[str, dict[str, float]]:
-    """Return, for each function that was called, statistics of its time in ticks of the other computer's counter."""
+    """Return a dictionary that maps each called function to statistics of its times, in ticks of the other computer's counter."""
     return {
         name: {
             "calls": len(ticks),
@@ -178,7 +180,7 @@ def timed(model: JobModel) -> dict[str, dict[str, float]]:
 
 
 def choose(names: Sequence[str], chain: str | None = None, emulator: str | None = None) -> list[Way]:
-    """Return targets with their toolchain and emulator.
+    """Return a triple (target, toolchain, emulator) for each target.
 
     Raises UserError if a target, toolchain or emulator is not available.  The message lists the available ones.
     """
@@ -202,7 +204,7 @@ def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
     for word, known, what in ((chain, target.toolchains, "toolchain"), (emulator, target.emulators, "emulator")):
         if word is not None and word not in known:
             raise UserError(f"{target.name} has no {what} {word}; it has: {', '.join(known)}")
-    # if no toolchain is installed, name the wheel, which is the easiest to install
+    # if no toolchain is installed, the error names zig: it is a wheel, so it is the easiest to install
     chains: Sequence[Any] = [chain] if chain else found_toolchains(target) or target.toolchains[::-1]
     toolchain(target, chains[0])
     emulators: Sequence[Any] = [emulator] if emulator else found_emulators(target) or target.emulators
@@ -309,8 +311,8 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
     """Return a sentence for each figure that exceeds a limit in the spec's [target], and for each limit that could not
     be checked.
 
-    figures: the project's figures.  rows: rows from ``check_targets`` without differences.  Rows for CPUs other than
-    the [target] are ignored.
+    figures: the project's figures.  rows: rows from ``check_targets`` in which no difference was found.  Only rows for
+    the CPU in [target] are used.
     """
     limits = spec.target
     if limits is None:
@@ -332,11 +334,11 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
 def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, Any]) -> Iterator[str]:
     """Yield the sentences of ``exceeded`` about the instructions and cycles of one function."""
     bound, counted = row.get("bounds", {}).get(call, {}), row.get(call, {})
-    proved, why = bound.get("instructions"), bound.get("refused") or "nothing bounds it"
+    proved, why = bound.get("instructions"), bound.get("refused") or "none was computed"
     takes = f"{name}_{call} takes {'up to ' if proved else ''}"
     most = proved or max((counted.get(key) or 0 for key in ("max", "worst")), default=0)
     if limits.instructions is not None and not most:
-        yield f"[target] instructions: {call} has no bound on {limits.name}, and {row['emulator']} does not count instructions: {why}"
+        yield f"[target] instructions: {call} has no bound on {limits.name} ({why}), and {row['emulator']} does not count instructions"
     elif limits.instructions is not None and most > limits.instructions:
         yield f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {limits.instructions:,}"
     if limits.cycles is None:
@@ -344,6 +346,6 @@ def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, 
     if proved is None:
         yield f"[target] cycles: {call} has no bound on {limits.name}: {why}"
     elif bound["cycles"] is None or bound["estimated"]:
-        yield f"[target] cycles: cycles cannot be derived from the instructions of {limits.name}; give instructions instead"
+        yield f"[target] cycles: on {limits.name}, a cycle count cannot be derived from the instruction count; set [target] instructions instead"
     elif bound["cycles"] > limits.cycles:
         yield f"{takes}{bound['cycles']:,} cycles on {limits.name}; [target] cycles is {limits.cycles:,}"

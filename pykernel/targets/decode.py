@@ -12,7 +12,7 @@ from pykernel.targets.flow import Instruction, Records, Unbounded, Way
 Decode = Callable[[int], Instruction]
 CONDITIONS = frozenset("eq ne cs cc mi pl vs vc hi ls ge lt gt le hs lo".split())
 ENDS = frozenset("bx blx bxns blxns tbb tbh udf svc bkpt".split())
-"""Thumb instructions whose branch target does not follow from the code."""
+"""Thumb instructions whose branch target cannot be read from the code."""
 
 
 def decoder(
@@ -25,9 +25,10 @@ def decoder(
 ) -> Decode:
     """Return the function ``decode`` for ``Graph``.
 
-    target: cycles are counted for the targets in CYCLES; for other targets, all cycles are 0.  read: returns up to 4
-    bytes at an address.  place: returns the name of an address.  starts: addresses of functions.  records: records of
-    the assembly.  A branch with a record stays within its function, although the instruction may look like a call.
+    target: the target's name.  If it is in CYCLES, the cycles of Thumb instructions are counted; otherwise they are 0.
+    read: a function that returns up to 4 bytes at an address.  place: a function that returns the name of an address.
+    starts: addresses of functions.  records: records of the assembly.  A branch with a record stays within its function,
+    although the instruction may look like a call.
     """
     if arch == "riscv":
         return _riscv(read, place, starts, records)
@@ -141,13 +142,15 @@ M4 = (
     (r"v(n?ml[as]|fn?m[as])", 3),
     (r"mla|mls|mrs|msr", 2),
 )
-"""Patterns for the start of a mnemonic, each with its cycles.  All other instructions take one cycle."""
+"""Patterns for the start of a mnemonic, each with its cycles.  All other instructions take one cycle, except the loads and
+stores that ``_m4`` counts itself.
+"""
 CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
     "cortex-m0plus": (_m0plus, 1),
     "cortex-m3": (_m4, FILLING),
     "cortex-m4f": (_m4, FILLING),
 }
-"""For each target, the function for an instruction's cycles, and the additional cycles of a conditional branch that is taken."""
+"""Target -> a function that returns an instruction's cycles, and the additional cycles of a conditional branch if it is taken."""
 COUNTED = (*CYCLES, "avr", "atmega328p")
 """Targets whose cycles are counted."""
 EXACT = ("cortex-m0plus", "avr", "atmega328p")
@@ -184,7 +187,7 @@ def _riscv(
             if link == "ra":
                 return make((Way(after),), called=to)
             if link != "zero":
-                raise Unbounded(f"a call by {link} in {place(address)}")
+                raise Unbounded(f"a call that returns through {link} in {place(address)}")
             return make((), called=to) if to in starts else make((Way(to, branches=True),))
 
         link = "ra" if word in ("jal", "jalr") else "zero"
@@ -217,7 +220,8 @@ def _riscv(
 
 # ---------------------------------------------------------------------------------------------------------------- AVR
 
-# in a pattern, "_" is any bit; cycles: core with a 16-bit program counter (AVR instruction set manual, column AVRe)
+# in a pattern, "_" matches any bit; the cycles are those of a core with a 16-bit program counter (AVR instruction set
+# manual, column AVRe)
 AVR = tuple(
     (int(bits.replace("0", "1").replace("_", "0"), 2), int(bits.replace("_", "0"), 2), word, cycles)
     for bits, word, cycles in (
@@ -323,7 +327,7 @@ def _avr(
                 to = target(address, bits, word)
                 return make(
                     on, called=None if to == after else to
-                )  # a call of the next instruction, which only makes room on the stack
+                )  # a call of the next instruction only makes room on the stack
             case "br" | "rjmp" | "jmp":
                 to = target(address, bits, word)
                 if word == "jmp" and address not in records.branches and to in starts:

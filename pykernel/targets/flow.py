@@ -56,7 +56,7 @@ class Instruction:
 
 
 def annotate(assembly: str) -> str:
-    """Add a record of each label, mark and branch (an address and a text) to a compiler's assembly.
+    """Add a record (an address and a text) of each label, mark and branch to a compiler's assembly.
 
     A mark and a label may have the same address.  Only the assembly shows which of the two comes first, and which label
     is the target of a branch.  The instructions do not change.

@@ -1,6 +1,7 @@
 """A model on another computer that takes one job at a time: an emulator's process, or a board on a serial line.
 
-A job sends the model's bytes, with a function to call or with samples, and receives the results.
+A job sends the model's bytes, a code for the function to call and, if the function takes them, samples.  It receives the
+results and the model's new bytes.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class JobModel(ABC):
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values that NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Return two arrays, like HostModel.ask: one of shape (samples, values) with the values that NAME_<question> writes for
+        each row, and one with the statuses.
+        """
         results = self._samples(question, [np.ascontiguousarray(x, self.spec.real.dtype)])
         self._count(question, results["asking"])
         return self._answers(question, results), results["status"].astype(np.int32)
@@ -81,7 +84,7 @@ class JobModel(ABC):
         return results["learned"].astype(np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Return the values that NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Return an array of the values that NAME_<name> writes, and the function's status, like HostModel.read."""
         room = self.spec.program.reading(name, self.memory)
         output, result = self._job(name, b"", 0)
         status = result - (result >> 31 << 32)
@@ -110,9 +113,10 @@ class JobModel(ABC):
         return np.frombuffer(b"".join(o[: -self.written.itemsize] for o in outputs), self.result)
 
     def _job(self, name: str | None, rows: bytes, count: int) -> tuple[bytes, int]:
-        """Run one job.  Returns the bytes that were written, for each sample and at the end, and the function's result.
+        """Run one job, and store the model's new state in ``memory``.
 
-        Only a function without samples has a result.  Afterwards ``memory`` has the model's new state.
+        Returns (output, result).  output: the bytes that were written for each sample, followed by those written at the
+        end.  result: the function's result, which has a meaning only if there are no samples.
         """
         which = RUN if name is None else self.orders.of_name[name]
         order = np.array([which, count], "<u4").tobytes()

@@ -34,9 +34,9 @@ class Load:
 
     @property
     def share(self) -> float:
-        """The largest fraction of the processor's time that the model takes.
+        """The fraction of the processor's time that the model takes if every sample takes the largest number of cycles.
 
-        If this fraction exceeds 1, samples arrive faster than the processor can learn them.
+        If this fraction exceeds 1, the next sample can arrive before the processor has learned the last one.
         """
         return self.seconds * self.rate
 
@@ -57,8 +57,8 @@ class Load:
     def charge(self, microamperes_per_megahertz: float) -> float:
         """Return the charge in milliampere-hours per day.
 
-        The processor is assumed to sleep between samples, without any current.  The result is at most the charge of a
-        processor that never sleeps.
+        The processor is assumed to sleep between samples, and to draw no current while it sleeps.  The result is at most the
+        charge of a processor that never sleeps.
         """
         cycles = min(self.mean * self.rate, self.hertz)  # cycles per second
         ampere_seconds = microamperes_per_megahertz * 1e-12 * cycles * DAY
@@ -68,7 +68,7 @@ class Load:
 def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float) -> Load | None:
     """Return the load from a row of ``check_targets`` or ``check_board``, or None if the row has no cycles.
 
-    clock: cycles per second, if the row does not have this number.  rate: samples per second.
+    clock: cycles per second, for rows without ``hertz``.  rate: samples per second.
     """
     calls = [spec.program.asks, *([spec.program.learner] if spec.program.learns else [])]
     if spec.signal is not None and spec.program.alarms:

@@ -100,7 +100,7 @@ def make_page(
         "y": _text(y.tobytes()),
     }
     template = data_file("page.html")
-    # only scripts of the template may run; the rows are not in a script
+    # only the template's scripts may run; the element with the rows holds data, which is not run
     scripts = [
         string.Template(each).substitute(script=SCRIPT) for each in re.findall(r"(?s)<script>(.*?)</script>", template)
     ]
@@ -120,7 +120,7 @@ def make_page(
 def _beside(figures: Sequence[Html]) -> Html:
     if not figures:
         return Html("")
-    told = element("p", f"The PC wrote this report on the rows together with the page. {HINT}")
+    told = element("p", f"This report on the same rows was made on the PC, together with this page. {HINT}")
     return element("section", told, element("div", *figures, class_="two"), class_="made")
 
 

@@ -81,5 +81,5 @@ class ProcessModel(JobModel):
         try:
             run = subprocess.run(words, cwd=self.image.folder, capture_output=True, text=True, timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
-            raise CheckFailed(f"{self.target.name}: the emulated device did not end within {TIMEOUT} s") from None
+            raise CheckFailed(f"{self.target.name}: the emulated device did not finish within {TIMEOUT} s") from None
         return run.stdout + run.stderr

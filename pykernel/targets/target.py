@@ -62,7 +62,7 @@ class Unicorn(Section):
 
 
 class Qemu(Program):
-    """A machine of QEMU with this CPU.  The machine's memory has other addresses than the part's memory."""
+    """A QEMU machine with this CPU.  The addresses of its memory differ from those of the part's memory."""
 
     machine: Word
     flash: Region

@@ -1,4 +1,4 @@
-"""A model on a CPU that Unicorn emulates in this process, with exact counts of instructions and stack."""
+"""Run a model on a CPU that Unicorn emulates in this process, count its instructions, and measure its stack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pykernel.targets.build import Image, has_module
 
 PAGE = 4096
 MAILBOX = 0x6000_0000
-"""Address of samples and results.  This address is outside the part's memory, which only the model uses."""
+"""Address of samples and results.  It lies outside the part's memory, so that only the model uses that memory."""
 RETURN = MAILBOX + 32 * PAGE
 PAINT = 0xA5
 FPU_ON = 1 << 13  # a bit in the mstatus register of RISC-V
@@ -67,8 +67,8 @@ class EmulatedCpu:
             self.uc.reg_write(c.UC_RISCV_REG_MSTATUS, self.uc.reg_read(c.UC_RISCV_REG_MSTATUS) | FPU_ON)
 
     def call(self, name: str, *pointers: int, real: np.ndarray | None = None) -> int:
-        """Call a function whose arguments are pointers, followed by one number.  Returns the function's result as an
-        unsigned 32-bit integer.
+        """Call a function whose arguments are pointers, followed by the number ``real`` if it is given.  Returns the
+        function's result as an unsigned 32-bit integer.
 
         Raises CheckFailed if the CPU stops, for example at an unknown instruction or an invalid address.
         """
@@ -153,7 +153,7 @@ UNWRITTEN = 64
 
 @dataclass(frozen=True)
 class Call:
-    """A call, its number of instructions, and the state and arguments with which the call can be repeated."""
+    """A call: its number of instructions, and the state and arguments with which it can be repeated."""
 
     instructions: int
     state: bytes
@@ -165,12 +165,14 @@ class UnicornModel:
     """A model on the emulated CPU, with the same methods as CModel.
 
     The model is at the start of the part's RAM, and the stack is at the end of the RAM.
-    costs: dict that maps functions to the number of instructions in each call that was not refused.  It includes the
-    main question (such as predict) and the update in ``prequential``, questions in ``ask``, visits, and actions.
-    hardest: the most expensive call of the main question, and of the update.
-    other_calls: dict that maps functions to the largest number of instructions in one ``call``.
-    at_once: number of rows that a caller should pass to one call of ``prequential``.  Between two calls, ``spent`` has
-    the number of all instructions so far.
+    costs: dict that maps each function to a list with the number of instructions of each call that was not refused.
+    The functions are the main question (such as predict) and the update, called by ``prequential``; the questions,
+    called by ``ask``; the visits; and the actions.
+    hardest: dict that maps the main question and the update to their most expensive calls.
+    other_calls: dict that maps the functions called by ``call`` or ``read`` to the largest number of instructions in one
+    call.
+    at_once: number of rows that a caller should pass to one call of ``prequential``.  A caller that must stop after some
+    number of instructions can read the number executed so far (``spent``) between two calls.
     """
 
     at_once = 1
@@ -229,7 +231,9 @@ class UnicornModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values that NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Return two arrays, like HostModel.ask: one of shape (samples, values) with the values that NAME_<question> writes for
+        each row, and one with the statuses.
+        """
         answers, statuses = self.program.answers(question, len(x), self.memory), np.zeros(len(x), np.int32)
         with self._on_device():
             for t, row in enumerate(np.ascontiguousarray(x, self.dtype)):
@@ -246,7 +250,7 @@ class UnicornModel:
         return np.array(statuses, np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Return the values that NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Return an array of the values that NAME_<name> writes, and the function's status, like HostModel.read."""
         room = self.program.reading(name, self.memory)
         with self._on_device():
             self.machine.uc.mem_write(self.answer, room.tobytes())
@@ -271,7 +275,7 @@ class UnicornModel:
         return self._counted(name, status)
 
     def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
-        """Call a question or the update for one sample, on a device in this state.  Returns the call and its status."""
+        """Call a question or the update for one sample.  Returns the call and its status.  state: the device's present state."""
         status = self.take(name, x, y) if name == self.program.learner else self._question(name, x)
         return Call(self.taken, state, x, y), status
 

@@ -27,9 +27,9 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
     stream.
 
     Each try begins with a state and a sample (from the most expensive call so far, or at random), changes the sample, and
-    counts the instructions of a call.  Every state that is tried can occur on a device, because updates lead to it from
-    a state in the stream, from a state after a restore or another call, or from a forged snapshot that the device
-    accepts.  The result depends only on the arguments.
+    counts the instructions of a call.  Every state that is tried can occur on a device: updates lead to it from a state
+    in the stream, from the state after another call, or from a snapshot, possibly forged, that the device accepts.
+    The result depends only on the arguments.
     """
     rng = np.random.default_rng(seed)
     best = model.hardest[name]
@@ -67,8 +67,8 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 
 
 def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
-    """Return the state after a call other than the update, or after the state was saved, changed in some elements, and
-    loaded.
+    """Return the state to which a call other than the update leads, or a state that is loaded from a snapshot, in which
+    some elements may have been changed.
     """
     program = model.program
     kind, changes = rng.integers(4), []
@@ -113,7 +113,11 @@ def _forged(model: UnicornModel, state: bytes, changes: Sequence[tuple[int, slic
 def _changed(
     sample: np.ndarray, label: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a changed sample: near the given sample, far away, between two samples, on an axis, or the same with another label."""
+    """Return a sample and a label that are made from the given ones.
+
+    The sample is moved slightly, scaled, mixed with another row, set to 0 in some inputs, replaced by another row, or
+    left as it is.
+    """
     other = x[rng.integers(len(x))]
     with np.errstate(all="ignore"):
         match rng.integers(8):

@@ -4,9 +4,9 @@
     found.a, found.q, found.eigenvalues
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016 ("paper 001").  The columns of Phi are the images phi(x_n) of the N samples.  The columns of
-L = Phi A are the r directions; each direction is a linear combination of the images.  lambda is the shrinkage.  The
-objective, equation 3, is
+subspace tracking, 2016 ("paper 001").  The columns of Phi are the images phi(x_n) of the N samples, and
+K = Phi'Phi is their Gram matrix.  The columns of L = Phi A are the r directions; each direction is a linear combination
+of the images.  lambda is the shrinkage.  The objective, equation 3, is
 
     1/2 sum_n |phi(x_n) - L q_n|^2 + lambda / 2 (|L|^2 + sum_n |q_n|^2)
 
@@ -50,7 +50,7 @@ class Factors:
     Attributes
     ----------
     a : (N, r) float64
-        The coefficients of L = Phi A.  With method "closed", directions that vanish have columns of zeros.
+        The coefficients of L = Phi A.  With method "closed", the columns of directions that vanish are zero.
     q : (r, N) float64
         The samples' coordinates, which minimise the objective for this A.
     objective : (iterations,) float64
@@ -60,7 +60,8 @@ class Factors:
         Eigenvalues of G = A'KA, descending.  At the optimum they are (sigma_i - lambda)_+, where sigma_i are the square
         roots of K's eigenvalues.
     converged : bool
-        Whether the last iteration lowered the objective by at most ``tolerance`` times the objective.
+        True if the last iteration lowered the objective by at most ``tolerance`` times the objective; always True with
+        method "closed".
     """
 
     a: np.ndarray
@@ -88,22 +89,22 @@ def bkfe(
     tolerance: float = 1e-10,
     seed: int = 0,
 ) -> Factors:
-    """Compute the batch BKFE of a Gram matrix in closed form, or by the iteration of paper 001 (Algorithm 1).
+    """Compute BKFE from a Gram matrix, in closed form or by the iteration of paper 001 (Algorithm 1).
 
     Parameters
     ----------
     gram : (N, N) array, symmetric and positive semidefinite
     rank : int
-        r, the maximum number of directions.  The number of directions that do not vanish is at most N, and at most the
-        number of K's eigenvalues above lambda^2.
+        r, the number of directions.  If K has fewer eigenvalues above lambda^2, the remaining directions vanish.
     shrinkage : float
         lambda > 0, in the same unit as the square root of a kernel value.
     method : {"closed", "alternating"}
         "closed": LQ is Phi with each singular value sigma replaced by max(sigma - lambda, 0).  This is the limit of the
-        iteration.  The cost is O(N^3) if N <= 1,024 or r > N / 10; otherwise the Lanczos method computes about 10 r
+        iteration.  The cost is O(N^3) if N <= 1,024 or r > N / 10; otherwise the Lanczos method needs about 10 r
         products with K, O(N^2) each.
         "alternating": from a random start, Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 are computed in
-        turn.  Each step minimises the objective exactly while the other matrix is fixed.  O(N^2 r) per iteration.
+        turn.  Each of the two steps minimises the objective over one matrix, with the other matrix fixed.  The cost is
+        O(N^2 r) per iteration.
         Each iteration multiplies the error of A by max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the
         error of the objective by the square of this number.  Convergence is slow if eigenvalues are close together, or
         if lambda is small.
@@ -151,7 +152,8 @@ def _closed(gram: np.ndarray, rank: int, shrinkage: float, total: float, seed: i
 
 
 def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues, descending, and their eigenvectors (N, count).
+    """Return the ``count`` largest eigenvalues in descending order, and an array (N, count) whose columns are their
+    eigenvectors.
 
     Eigenvalues below the rounding error become 0.
     """
@@ -168,7 +170,9 @@ def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.nd
 
 
 def lanczos(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the largest eigenvalues of a symmetric matrix and their eigenvectors, or None if the Lanczos method cannot find them."""
+    """Return the ``count`` largest eigenvalues of a symmetric matrix and their eigenvectors, or None if the Lanczos
+    method fails or ``count`` is the size of the matrix.
+    """
     n = gram.shape[0]
     if count >= n:
         return None
@@ -195,7 +199,7 @@ def _alternating(
         ka = gram @ a
         g = symmetric(a.T @ ka)
         q = _ridge_solve(g, shrinkage, ka.T)
-        # for these coordinates |phi - L q|^2 + lambda |q|^2 = k(x, x) - v'q
+        # for this q, |phi(x) - L q|^2 + lambda |q|^2 = k(x, x) - v'q, where v = L'phi(x); a row of ka is v'
         now = float(0.5 * max(0.0, total - np.sum(ka * q.T)) + 0.5 * shrinkage * np.trace(g))
         converged = bool(history) and history[-1] - now <= tolerance * now
         if history and now > history[-1]:  # rounding errors can raise the objective if lambda is small
@@ -211,7 +215,8 @@ def _alternating(
 
 
 def _ridge_solve(g: np.ndarray, shrinkage: float, right: np.ndarray) -> np.ndarray:
-    """Return (G + lambda I)^-1 b, (r, columns), ignoring directions whose eigenvalues are only rounding errors.
+    """Return (G + lambda I)^-1 ``right``, (r, columns).  Directions whose eigenvalues are only rounding errors are
+    ignored.
 
     O(r^3 + r^2 columns).
     """
@@ -236,15 +241,16 @@ def symmetric(a: np.ndarray) -> np.ndarray:
 
 
 def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return BKFE's optimum within the span of a basis, as weights of the basis's projection features.
+    """Return BKFE's optimum within the span of a basis, as weights for the basis's projection features z(x).
 
     basis: n vectors.  x: N rows, in any form that ``as_rows`` accepts.  rank: r, the maximum number of features.
     shrinkage: lambda.
 
-    Returns W (n, k) and sigma (k,), descending.  The features are W'z(x) for the k <= r directions whose singular
-    values sigma are above lambda.  W_i = (sigma_i - lambda) / sigma_i v_i, where v_i are the right singular vectors of
-    Z, the matrix with a row z(x) for each x.  The squares of the i-th feature, summed over all rows, give
-    (sigma_i - lambda)^2.  ``HostSubspace.fit(..., basis=basis)`` gives the same features, except for order and signs.
+    Returns two arrays: W, (n, k), and sigma, (k,), in descending order.  The new features are W'z(x), one for each of
+    the k <= r directions whose singular value sigma is above lambda.  Column i of W is (sigma_i - lambda) / sigma_i v_i,
+    where sigma_i and v_i are a singular value and the right singular vector of the matrix whose rows are z(x)'.  The
+    squares of the i-th feature, summed over all rows, give (sigma_i - lambda)^2.
+    ``HostSubspace.fit(..., basis=basis)`` gives the same features, except for order and signs.
     The computation takes one pass, O(N n (D + n)).  Raises UserError if an argument is invalid or no direction remains.
     """
     rank, shrinkage = checked_count(rank, "rank", 1), checked_positive(shrinkage, "shrinkage")
@@ -261,8 +267,8 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
 
 
 def directions(basis: Basis, rows: Rows, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return up to ``rank`` of the largest singular values of the matrix of projection features, and their right
-    singular vectors, (r, n).
+    """Return the ``rank`` largest singular values of the matrix of projection features, or all n if n < ``rank``, and an
+    array whose rows are the right singular vectors.
     """
     triangle = np.zeros((len(basis), len(basis)))
     for _, z in FeatureRows(basis, rows, keep=0):

@@ -28,8 +28,9 @@ because the differences may be rounding errors.
 def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
     """Return the sigmoid's targets: (N+ + 1) / (N+ + 2) for positive samples, and 1 / (N- + 2) for negative samples.
 
-    positive: (l,) bool; weights: (l,), the sample weights.  The targets (l,) lie strictly between 0 and 1, so that the
-    sigmoid's parameters stay finite even if the values separate the classes.  See Platt (1999), section 2.1.
+    N+ and N- are the sums of the weights of the positive and of the negative samples.  positive: (l,) bool; weights:
+    (l,), the sample weights.  The targets (l,) lie strictly between 0 and 1, so that the sigmoid's parameters stay
+    finite even if the values separate the classes.  See Platt (1999), section 2.1.
     """
     positive = np.asarray(positive, bool)
     each = np.ones(len(positive)) if weights is None else np.asarray(weights, np.float64)
@@ -49,12 +50,12 @@ def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: An
     is worse than chance on unseen samples, then a = 0, and the probability is the mean of the targets.  The result
     depends on the unit of the values: for ``c f + d`` with c > 0, the result is (a / c, b - a d / c).
 
-    Raises ValueError if the shapes differ, there are no samples, or a value is not finite.
+    Raises ValueError if the shapes differ, if there are no samples, or if a value is not finite.
     """
     f, positive = np.asarray(values, np.float64), np.asarray(positive, bool)
     if f.ndim != 1 or f.shape != positive.shape or not len(f):
         raise ValueError(
-            f"decision values have shape {f.shape}, and classes have shape {positive.shape}; both must be (samples,)"
+            f"decision values have shape {f.shape}, and classes have shape {positive.shape}; both shapes must be (samples,), with at least one sample"
         )
     if not np.isfinite(f).all():
         raise ValueError("a decision value is not finite; probabilities can be fitted only to finite values")
@@ -81,7 +82,10 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
     a, now = 0.0, loss(0.0, b)
     for _ in range(STEPS):
         p = expit(-(a * z + b))
-        w, d = each * p * (1 - p), each * (t - p)  # the loss's second and first derivative with respect to s
+        w, d = (
+            each * p * (1 - p),
+            each * (t - p),
+        )  # second and first derivatives of each sample's loss with respect to s
         # with the weighted mean subtracted from the values, the Hessian is diagonal
         mean = (w @ z) / w.sum()
         away = z - mean
@@ -102,11 +106,11 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
 def fit_calibration(
     values: Any, positions: Any, count: int, resolution: float = 0.0, weights: Any = None
 ) -> np.ndarray:
-    """Return the sigmoid of each function, (o, 2), with (a, b) in each row.
+    """Fit a sigmoid for each function, and return the parameters, (o, 2): one row (a, b) for each function.
 
-    values: (l, o) decision values of samples that the functions were not trained on.  Two classes share the function of
-    the second class (o = 1); with more classes, each class has a function.  positions: (l,) classes from 0 to count -
-    1.  resolution, weights: as in ``fit_sigmoid``.
+    values: (l, o) decision values of samples that the functions were not trained on.  With two classes, the only
+    function is that of the second class (o = 1); with more classes, there is one function for each class.  positions:
+    (l,), the index of each sample's class, 0 to count - 1.  resolution, weights: as in ``fit_sigmoid``.
     """
     values, positions = np.asarray(values, np.float64), np.asarray(positions)
     functions = 1 if count == 2 else count

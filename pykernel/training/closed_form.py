@@ -78,7 +78,7 @@ class _Weights:
 
 
 class _Problem(ABC):
-    """Base class of the problems: residuals in an orthonormal basis, and blocks of A = I - H.
+    """Base class of the problems.  It computes residuals in an orthonormal basis, and blocks of A = I - H.
 
     directions: (l, m), orthonormal columns; with a bias, each column sums to zero.
     root: (l,), square roots of the targets' weights.  Weighted least squares is ordinary least squares with rows that are
@@ -123,7 +123,7 @@ class _Problem(ABC):
         """Predict each sample with the model that is trained without this sample, (l, o).  O(l p) for each output.
 
         column: "deleted": the sample's basis vector is removed as well, as in retraining; "kept": only the sample's row
-        is removed (paper 004, section 2.1).  For ls-svm and krr, both give the same result.
+        is removed (paper 004, section 2.1).  For ls-svm and krr, the choice makes no difference.
         recode: whether targets with the coding "counts" are computed again from the class counts of the remaining
         samples, as in retraining.
         Raises UserError.
@@ -168,8 +168,8 @@ class _Problem(ABC):
     def _taught(self) -> _Taught:
         """Indicators of the classes as targets.
 
-        Without a bias, a target that is 1 for all samples is added, because a model without a bias does not predict
-        this target exactly.
+        Recoding also needs the predictions for a target that is 1 for all samples.  Models with a bias predict it
+        exactly; for models without a bias, it is added to the targets here.
         """
         member = self.targets.member
         return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))
@@ -221,8 +221,8 @@ class _Problem(ABC):
 
 @dataclass(frozen=True)
 class _Taught:
-    """Targets y (l, o), their components along the directions (m, o), and their part outside the span, (l, o), or None
-    if the directions are complete.
+    """y: targets, (l, o).  along: their components along the directions, (m, o).  rest: their part outside the span of
+    the directions, (l, o), or None if the directions are complete.
     """
 
     y: np.ndarray
@@ -289,7 +289,7 @@ class FisherProblem(_Problem):
         return self._scaled(self._weights(ridge), self._values) / math.sqrt(ridge)
 
     def _scaled(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
-        """Return sqrt(ridge) alpha of some basis vectors, (*rows, o)."""
+        """Return sqrt(ridge) alpha for the basis vectors ``rows``, (*rows, o)."""
         return self.coefficients[rows] @ ((weights.sin * weights.cos)[:, None] * taught.along)
 
     @cached_property
@@ -299,7 +299,7 @@ class FisherProblem(_Problem):
 
     @cached_property
     def _alone(self) -> tuple[np.ndarray, np.ndarray]:
-        """The samples that exactly one basis vector comes from, (n,), and these basis vectors, (n,)."""
+        """The samples from which exactly one basis vector was taken, (n,), and the vector of each of them, (n,)."""
         places = np.flatnonzero((self.columns >= 0) & (self._uses[self.columns] == 1))
         return self.columns[places], places
 
@@ -373,7 +373,7 @@ class RidgeProblem(_Problem):
         gram = self.root[:, None] * gram * self.root
         inner = _centred(_centred(gram, self.unit).T, self.unit) if self.bias else gram
         w, v = np.linalg.eigh((inner + inner.T) / 2)
-        # a kernel has no negative eigenvalues, so small negative values are rounding errors
+        # the Gram matrix of a kernel has no negative eigenvalues, so small negative values are rounding errors
         w[(w < 0) & (w >= -len(gram) * np.finfo(np.float64).eps * np.abs(w).max())] = 0.0
         return w, _spread(v, self.unit) if self.bias else v, True
 
@@ -431,8 +431,8 @@ def _spread(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
 def alike(
     parts: np.ndarray, owned: np.ndarray, together: Callable[[int, int], int], most: int | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Group the folds of equal size, and yield the samples (n, f) and the basis vectors (n, b) of each group of n
-    folds.
+    """Group the folds that have the same number f of samples and the same number b of basis vectors.  For each group of n
+    folds, yield the samples (n, f) and the basis vectors (n, b).
 
     parts: the fold of each sample; owned: for each basis vector, the sample with which it is removed, or -1.
     together: a function of f and b that returns the maximum number of folds in a group.  Folds of more than ``most`` samples are left
@@ -456,7 +456,7 @@ def alike(
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a^-1 b for ``a`` (n, f, f) and ``b`` (n, f, o), or least-squares solutions if a matrix is exactly singular."""
+    """Return a^-1 b for ``a`` (n, f, f) and ``b`` (n, f, o), or least-squares solutions if one of the matrices is exactly singular."""
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:

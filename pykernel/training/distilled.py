@@ -1,11 +1,11 @@
 """Approximation of a kernel machine by a machine with fewer vectors (distillation), in three steps.
 
-1. Some of the machine's vectors are selected, one at a time: each is the vector that leaves the smallest residual of the
-   machine's functions in feature space.  The machine is projected onto the span of the selected vectors:
+1. Some of the machine's vectors are selected, one at a time: always the vector that leaves the smallest residual of the
+   machine's functions in feature space.  The functions are then projected onto the span of the selected vectors:
    a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F. Harrison, *Reduction of Kernel Models*, Sheffield 2003;
    orthogonal least squares, S. Chen, C. F. N. Cowan, P. M. Grant 1991).
-2. Ridge regression also fits weights to the values of the machine's functions on rows of data.  The weights with the
-   smallest error on held-out rows are used.
+2. Other weights for these vectors are computed by ridge regression on the values of the machine's functions for rows of
+   data.  The weights with the smallest error on held-out rows are used.
 3. Vectors, widths and weights are trained together to fit these values (``pykernel.training.vectors``), until the error
    on held-out rows stops falling.  The result is a reduced set (C. J. C. Burges, 1996).
 
@@ -77,14 +77,14 @@ class Distilled:
 
     machine: the smaller machine; vectors_before: the number of vectors of the original machine.  rows: number of rows
     on which the loss was measured; none of them was used in the search.  made_up: whether these rows were generated
-    from the vectors.
+    from the original machine's vectors.
     error: root mean square difference between the two machines' functions, in units of the original functions' standard
     deviations; None if functions for pairs of classes were replaced by one function for each class.
     classes_differ: fraction of the rows for which the two machines predict different classes; None if the machine
     predicts numbers.
     steps: the value of ``error``, or of ``classes_differ`` if ``error`` is None, after each of the steps "projected",
-    "weighed" and "moved".  "projected" is None if the kernel is not positive definite, or if the machine is only a part
-    of the model.
+    "weighed" and "moved".  The value for "projected" is None if the kernel is not positive definite, or if the machine is
+    only a part of the model.
     """
 
     machine: Machine
@@ -128,7 +128,9 @@ def distil(
     """
     where = machine.source
     if machine.linear and answers is None:
-        raise UserError(f"{where}: is linear, and already has one vector for each function; leave vectors out")
+        raise UserError(
+            f"{where}: is linear, and already has one vector for each function; leave the option vectors out"
+        )
     whole, machine = machine, machine if machine.linear else compact(machine)
     m = checked_count(m, f"{where}: vectors", 1)
     if m >= len(machine.vectors):
@@ -170,8 +172,8 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
 
 
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Generate rows similar to the given rows, (count, D).  Each generated row mixes two given rows: every input is
-    taken from one of the two, chosen at random.
+    """Generate ``count`` rows that are similar to the rows of ``z``.  Each generated row mixes two rows of ``z``: every
+    input is taken from one of the two, chosen at random.
 
     docs/data/distilled-rows.csv compares this with other methods.
     """
@@ -180,7 +182,7 @@ def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
-    """Return the width of a Gaussian kernel, or, for other kernels, the standard deviation of each input, (D,)."""
+    """Return, for each input, the width of the Gaussian kernel, or for other kernels the input's standard deviation, (D,)."""
     if machine.function == "gaussian":
         return np.full(machine.dim, 1 / math.sqrt(2 * machine.gamma))
     deviation = z.std(axis=0)
@@ -201,10 +203,11 @@ def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
     F).
 
     Each selection minimises the residual of the functions, which are divided by their norms in feature space.  Fewer
-    than m vectors are selected if these span all other vectors.  O(n^2 D + n m (m + D)).
+    than m vectors are selected if fewer already span all the others.  O(n^2 D + n m (m + D)).
     """
     kernel, v, weights = machine.kernel, machine.vectors, machine.columns_of_weights()
-    left_of_functions = blocks(machine, v, lambda z: kernel.gram(z, v) @ weights)  # <r, k(v_i, .)>
+    # the inner product of each function's residual with k(v_i, .), for each vector v_i
+    left_of_functions = blocks(machine, v, lambda z: kernel.gram(z, v) @ weights)
     norms = np.sqrt(np.maximum((weights * left_of_functions).sum(axis=0), 0.0))
     unit = np.where(norms > 0, norms, 1.0)
     left_of_functions = left_of_functions / unit
@@ -256,7 +259,7 @@ class _Search:
             far = max(float(np.abs((z - self.middle) / self.unit).max()) for z in rows)
         if not (far < FAR and np.isfinite(self.unit).all()):
             raise UserError(
-                f"{machine.source}: some rows are too far from the mean of the rows: more than {FAR:,.0f} kernel widths; give "
+                f"{machine.source}: some rows are too far from the mean of the rows: more than {FAR:,.0f} kernel widths or standard deviations; give "
                 "rows like those that the model was trained on"
             )
         answers = [blocks(machine, z, own or machine.functions) for z in rows]
@@ -306,7 +309,9 @@ class _Search:
         return Distilled(told, len(self.machine.vectors), len(self.judged), made_up, error, differ, named)
 
     def _projected(self) -> tuple[np.ndarray, Machine | None]:
-        """Return the initial vectors and the projected machine."""
+        """Return the initial vectors and the projected machine.  The machine is None if the kernel is indefinite, or if
+        the source is only a part of a model.
+        """
         drawn = trained.drawn_rows(self.train.x, self.m, np.random.default_rng(self.seed))
         # an indefinite kernel is not an inner product in a feature space, so there is no projection
         if self.machine.function in INDEFINITE:

@@ -21,12 +21,12 @@ class LowRankSystem:
 
         A^-1 b = Sigma^-1 b - Sigma^-1 C (I + C' Sigma^-1 C)^-1 C' Sigma^-1 b
 
-    c: an array (l, n), such as ``basis.features(x)``, or FeatureRows, which are read in blocks.
-    sigma: a number, or an array with a number for each row, (l,).
+    c: an array (l, n), for example ``basis.features(x)``; or FeatureRows, which are read in blocks.
+    sigma: a number; or an array (l,) with a number for each row.
 
-    The set-up takes O(l n^2): R in I + C' Sigma^-1 C = R'R is computed by QR of [Sigma^-1/2 C; I], not from products.  A
-    solve takes O(l n) for each column of b.  (Paper 002, section 6.1, states O(l n^2) for each column.)  Raises
-    UserError.
+    The set-up takes O(l n^2).  The factor R with R'R = I + C' Sigma^-1 C is computed by QR of [Sigma^-1/2 C; I]; the
+    product C' Sigma^-1 C is never formed.  Each call of solve() takes O(l n) for each column of b.  (Paper 002, section
+    6.1, states O(l n^2) for each column.)  Raises UserError.
     """
 
     def __init__(self, c: Any, sigma: Any) -> None:

@@ -57,7 +57,7 @@ MOST = 2**26
 BLOCK = 2**22
 """Maximum number of kernel values in memory at once; they need 32 MB."""
 Tell = Callable[[float, str], None]
-"""A function that is called with the completed fraction of the work and a description of the current work."""
+"""A function that is called with the completed fraction of the work, and a text that says what is being done."""
 
 
 # ------------------------------------------------------------------------------------------------ one linear program
@@ -195,7 +195,9 @@ class Trained:
             f"would be at most {short(100 * last.excess)} % lower"
         )
         if last.gap > ENOUGH:
-            told += f"; rounding errors leave a relative gap of {last.gap:.1g}; scale the data, or use a smaller C"
+            told += (
+                f"; rounding errors leave a relative duality gap of {last.gap:.1g}; scale the data, or use a smaller C"
+            )
         return f"{told}; {self.stopped}" if self.stopped else told
 
 
@@ -214,7 +216,9 @@ class _Function:
 
     @classmethod
     def of(cls, dual: Dual, values: np.ndarray, rows: Rows, kernel: MercerKernel, bound: float) -> Self:
-        """Solve a function.  values: (l, n), kernel values of the vectors.  bound: a known lower bound."""
+        """Solve the linear program of one function.  values: (l, n), kernel values of the vectors.  bound: a known lower
+        bound.
+        """
         found = solve(dual, values)
         beta = dual.beta(found.u)
         objective = float(np.abs(found.alpha).sum()) + dual.primal(0.0, values @ found.alpha + found.bias)
@@ -307,7 +311,7 @@ def train(
                     stopped = (
                         "more vectors would take too much memory"
                         if len(new)
-                        else "the remaining differences are rounding errors"
+                        else "all rows that could be added are already vectors, up to rounding errors"
                     )
                     break
                 functions = [each.on(stay, len(new)) for each in functions]
@@ -358,14 +362,14 @@ def _solved(
     tolerance: float,
     tell: Tell,
 ) -> list[_Function]:
-    """Return the functions for the given vectors.
+    """Return the functions for ``vectors``, in the order of ``duals``.
 
     A function is not solved again if it was already solved for these vectors and its prices are low enough.
     """
     values = each_row(rows, max(1, BLOCK // len(vectors)), lambda block: kernel.gram(block, vectors), len(vectors))
     made: list[_Function] = []
     for o, dual in enumerate(duals):
-        tell(o / len(duals), f"solving for {len(vectors):,} vectors")
+        tell(o / len(duals), f"solving with {len(vectors):,} vectors")
         last = before[o] if before else None
         if last is not None and last.residual <= tolerance and len(last.own) == len(vectors):
             made.append(last)
@@ -424,10 +428,11 @@ def left_out(
     tell: Tell = lambda part, text: None,
     **options: Any,
 ) -> np.ndarray:
-    """Return, for each row, the values of functions that were trained on the other folds, (l, o).  options: as in
+    """Return, for each row, the values of functions that were trained without the row's fold, (l, o).  options: as for
     ``train``.
 
-    folds: (l,).  If the other folds hold only one class, the function is constant: 1 or -1, the target of that class.
+    folds: (l,), the fold of each row.  If all rows outside the fold have the same target, 1 or -1, the function is
+    constant and has this value.
     """
     rows, each_fold = as_rows(x), np.unique(folds)
     values = np.empty((len(rows), len(duals)))

@@ -57,7 +57,7 @@ class Machine:
     inputs_of_source: int | None = None  # number of the source's inputs, if ``taken`` is given
     gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
     mixes: int = 0  # number of additional terms in the source's sum for a function
-    signal: Spec | None = None  # a spec whose signal stage computes the inputs x; columns are then its channels
+    signal: Spec | None = None  # a spec whose signal stage computes the inputs x; "columns" then names its channels
 
     @property
     def taking(self) -> int:
@@ -126,7 +126,7 @@ class Machine:
     def columns_of_weights(self) -> np.ndarray:
         """Return the weights of each function, (n, F).
 
-        A function for a pair of classes gives vectors of other classes the weight 0.
+        In a function for a pair of classes, the vectors of other classes have the weight 0.
         """
         if self.support_class is None:
             return self.weights
@@ -160,20 +160,20 @@ def pairs(classes: int) -> list[tuple[int, int]]:
 
 
 def checked(machine: Machine, where: str) -> Machine:
-    """Return the machine.  Raises UserError unless its numbers are finite and its classes differ."""
+    """Return the machine.  Raises UserError if a number is not finite, if two classes are equal, or if a scale is 0."""
     if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
         raise UserError(f"{where}: holds the same class twice; fit the model again")
     for name in ("vectors", "weights", "bias", "center", "scale", "calibration", "offsets"):
         values = getattr(machine, name)
         if values is not None and not np.isfinite(values).all():
-            raise UserError(f"{where}: {name} overflows; scale the data and fit the model again")
+            raise UserError(f"{where}: a number in its {name} overflows; scale the data and fit the model again")
     if machine.scale is not None and not machine.scale.all():
         raise UserError(f"{where}: scales an input by 0; leave that input out")
     return machine
 
 
 def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) -> np.ndarray:
-    """Return the values as a finite float64 array of the given shape.  Raises UserError."""
+    """Return the values as a finite float64 array.  shape: the required shape; None: any shape.  Raises UserError."""
     try:
         if math.prod(getattr(values, "shape", ())) > NUMBERS_LIMIT:
             raise UserError(f"{where}: {name} holds more than {NUMBERS_LIMIT:,} numbers; no device holds such a model")

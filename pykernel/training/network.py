@@ -16,7 +16,7 @@ from pykernel.training.vectors import MANY
 PENALTIES = (1e-3, 0.1, 3.0)
 STEPS = 500
 HELD_OUT = 0.25
-"""Fraction of the rows, at the end, that is held out to choose the penalty.  If fewer than two rows are held out, the
+"""This fraction of the rows, the last ones, is held out to choose the penalty.  If fewer than two rows are held out, the
 largest penalty is used.
 """
 
@@ -24,9 +24,9 @@ largest penalty is used.
 def trained_network(
     x: np.ndarray, y: np.ndarray, units: int, classes: bool, seed: int = 0, penalties: Sequence[float] = PENALTIES
 ) -> tuple[Any, float]:
-    """Return a fitted estimator with ``units`` rectified linear units, for labels (n,) or (n, outputs), and the chosen
-    penalty.
+    """Fit a network with ``units`` rectified linear units; return the estimator and the chosen penalty.
 
+    y: labels, (n,) or (n, outputs).  classes: whether the labels are classes.
     O(STEPS n (D + O) units).  If there are more than MANY rows, MANY of them are drawn and kept in their order.
     """
     from sklearn.compose import TransformedTargetRegressor  # type: ignore[import-untyped]

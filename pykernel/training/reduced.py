@@ -105,7 +105,7 @@ class FeatureRows:
                 yield start, self.of(block)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """Return features of the rows at these positions, (k, n)."""
+        """Return the features of the rows at the positions ``indices``, (k, n)."""
         return self._kept[indices] if self._keeps else self.of(self.rows.take(indices))
 
 
@@ -144,8 +144,8 @@ class ReducedProblem:
     krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda.  This is kernel ridge
     regression with the Nystroem kernel.  It minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
     ls-svm  min |y - Z w - b|^2 + ridge |w|^2: the primal of the LS-SVM with the Nystroem kernel.
-    kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4); Fisher's discriminant with the coding
-            "counts".
+    kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4).  With the coding "counts", this is
+            Fisher's discriminant.
 
     If the targets have weights, each squared error is multiplied by its weight.  The basis does not depend on the
     weights.
@@ -153,8 +153,9 @@ class ReducedProblem:
     x: l rows, in any form that ``as_rows`` accepts.  targets: the targets of the l rows.  keep: features are kept in
     memory if they have at most this many elements.
 
-    One pass over the rows computes a triangular factor R of [1 F Y], where F are the features, in O(l n^2).  R is
-    computed by QR of blocks, without normal equations.  The same singular values of R are used for every ridge.
+    One pass over the rows computes a triangular factor R of [1 F Y] in O(l n^2), where F are the features and Y the
+    targets.  R is computed by QR of blocks, without normal equations.  The same singular values of R are used for every
+    ridge.
     Cross-validation takes one more pass for any number of ridges.  The basis is fixed: a basis vector stays even if the
     sample from which it comes is left out.
 
@@ -338,7 +339,7 @@ class ReducedProblem:
                     predictions[r, start + rows] = f[rows] @ weights[fold][r] + biases[fold][r]
 
     def _leave_small_folds_out(self, ridges: np.ndarray, parts: np.ndarray, predictions: np.ndarray) -> None:
-        """Solve with the folds' blocks of I - H, for all folds of equal size together."""
+        """Predict each small fold by solving with its block of I - H.  Folds of equal size are computed together."""
         cut, most = self._cut, max(SMALL_FOLD, self.features.width)
         for rows, _ in alike(parts, NO_COLUMNS, lambda f, b: self.features.size // f, most):
             t = (self.features.take(rows.ravel()) - self.all.mean) @ self.all.v
@@ -356,8 +357,9 @@ class ReducedProblem:
 
 @dataclass(frozen=True)
 class _Decomposed:
-    """The decomposition that is used for every ridge: F - mean = U diag(scale) v' (scale (n,), v (n, n)), and along =
-    U'Y.
+    """The decomposition that is used for every ridge: F - mean = U diag(scale) v', with scale (n,) and v (n, n).
+
+    mean, middle: the means of the columns of F and of Y; zeros without a bias.  along: U'Y.
     """
 
     mean: np.ndarray
@@ -401,8 +403,7 @@ def merged(triangle: np.ndarray, rows: np.ndarray) -> np.ndarray:
 class _Reduced(selection.Grid):
     """Models on a basis.
 
-    The basis is given as vectors, as a Basis, or as the number of vectors to choose with the ``options`` of
-    select_basis.
+    basis: vectors; positions of rows; a Basis; or the number of vectors that select_basis chooses with ``options``.
     """
 
     rows: Rows
@@ -445,13 +446,13 @@ def select_reduced(
     keep: int = KEPT,
     **options: Any,
 ) -> selection.Selection:
-    """Cross-validate a reduced model at every width and ridge of a grid, and choose the best.  W O(l n^2) + W R O(l n o).
+    """Cross-validate a reduced model for every pair of a width and a ridge, and choose a pair.  W O(l n^2) + W R O(l n o).
 
-    This function is like ``pykernel.training.selection.select``, but accepts any number of rows.  The other arguments
-    are described there.  kernel: a kernel whose gamma is replaced for each width.  basis: a number of vectors, chosen
-    anew for each width by ``select_basis`` with ``options`` (method, candidates, tau, ...); positions of rows (n,);
-    vectors (n, D); or a Basis, whose gamma is the only width if ``widths`` is not given.  cv: "deleted" and "kept" give
-    the same result, because the basis does not depend on the labels.
+    This function is like ``pykernel.training.selection.select``, but accepts any number of rows.  Arguments
+    that are not listed here are described there.  kernel: a kernel whose gamma is replaced for each width.  basis: a
+    number of vectors, chosen anew for each width by ``select_basis`` with ``options`` (method, candidates, tau, ...);
+    positions of rows (n,); vectors (n, D); or a Basis, whose gamma is the only width if ``widths`` is not given.  cv:
+    "deleted" and "kept" give the same result, because the basis does not depend on the labels.
     Raises UserError.
     """
     rows = as_rows(x)
@@ -495,11 +496,10 @@ def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str,
 
 
 def basis_of(vectors: Any, kernel: MercerKernel, epsilon: float = 1e-10, indices: Any = None) -> Basis:
-    """Return the basis of given vectors (n, D), in their order.  A vector is left out if its residual delta is below
-    epsilon.
+    """Return a Basis of ``vectors`` (n, D), in the same order.  A vector is left out if its residual is below epsilon.
 
-    indices: (n,), the position of each vector in the data; all are -1 if not given.  ``trace`` is computed from the
-    given vectors, not from data.  O(n^3).
+    indices: (n,), the position of each vector in the data; all are -1 if not given.  ``trace`` is computed from
+    ``vectors``, not from data.  O(n^3).
     Raises UserError.
     """
     vectors = checked_table(vectors, "vectors")

@@ -109,12 +109,12 @@ def machine_of(spec: Spec) -> Machine:
 def error_bound(
     machine: Machine, x: np.ndarray, precision: str, distance: str = "differences", shifted: bool = False
 ) -> np.ndarray:
-    """Return an upper bound on the error of functions that are computed in a precision, at rows of x, (rows, F).
-    O(rows n D).
+    """Return an upper bound on the error of the machine's functions at rows of x, (rows, F), if they are computed in
+    ``precision``.  O(rows n D).
 
-    The machine's parameters are first rounded to the precision, and sums are computed in the order of the vectors.  For
-    a custom kernel, the error of a value is assumed to be at most 16 u times the kernel's bound.  shifted: whether
-    inputs may be scaled before they are centered, x * scale - center * scale, as in MinMaxScaler.
+    The bound assumes that the parameters are first rounded to this precision, and that sums are computed in the order
+    of the vectors.  For a custom kernel, the error of a value is assumed to be at most 16 u times the kernel's bound.
+    shifted: whether inputs may be scaled before they are centered, x * scale - center * scale, as in MinMaxScaler.
     """
     u = float(np.finfo(PRECISIONS[precision].dtype).eps) / 2
     weights, rows = machine.columns_of_weights(), max(1, VALUES // max(1, len(machine.vectors)))
@@ -175,7 +175,7 @@ def _kernel_error(
         off = lost.sum(axis=1)[:, None] + u * np.abs(v).sum(axis=1)
         far = cdist(z, v, "cityblock")
         return _exponential_error(k, gamma * far, gamma * (off + steps * u * (far + off)), 4 * u)
-    # the largest error of |z - v|, with rounded vectors
+    # the largest error of |z - v|, due to the errors of z and the rounding of v
     length = np.sqrt(np.square(v).sum(axis=1))
     off = np.sqrt(np.square(lost).sum(axis=1))[:, None] + u * length
     far = cdist(z, v, "euclidean")
@@ -273,14 +273,14 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     vectors, x = machine.vectors[at], machine.inputs()[at]
     exact = machine.functions(vectors)
     held = x.astype(np.float32).astype(np.float64)
-    # the effect of rounded inputs is measured, with the inputs rounded to float32 and with random errors of half a unit
-    # in the last place; the effect of all other rounding errors is bounded
+    # the effect of rounding the inputs is measured: once for inputs rounded to float32, and eight times for inputs with
+    # random errors of half a unit in the last place; the effect of all other rounding errors is bounded
     half, rng = np.spacing(np.abs(held).astype(np.float32)).astype(np.float64) / 2, np.random.default_rng(0)
     inputs = [held, *(x + half * rng.choice((-1.0, 1.0), x.shape) for _ in range(8))]
     moved = np.max([np.abs(machine.functions(machine.scaled(rows)) - exact) for rows in inputs], axis=0)
     moved = (moved + device_bound(spec, held)).max(axis=0)
     # points between vectors are needed as well: at its vectors alone, the values of a support vector machine may hardly
-    # vary, because they are often 1 or 0 there
+    # vary, because many of the vectors lie on the margin
     between = machine.functions((vectors + np.roll(vectors, 1, axis=0)) / 2)
     spread = np.vstack([exact, between]).std(axis=0)
     with np.errstate(all="ignore"):

@@ -119,7 +119,9 @@ class GroupFolds(int):
         return made
 
     def among(self, at: np.ndarray) -> GroupFolds:
-        """Return the same folds for some of the samples."""
+        """Return the number of folds and the groups for the samples ``at``.  If these samples have fewer groups than there
+        are folds, the number of folds becomes the number of groups.
+        """
         groups = self.groups[at]
         return GroupFolds(min(self, len(np.unique(groups))), groups)
 
@@ -178,8 +180,8 @@ class Grid(ABC):
         """For each ridge, yield a prediction for every sample, (l, o), by a model trained without the sample or its
         fold.
 
-        For an impossible cell, yield the reason instead: the kernel overflows, or the Gram matrix plus the ridge is not
-        positive definite.
+        For an impossible cell, yield a UserError that says why: the kernel overflows, or the Gram matrix plus the ridge
+        is not positive definite.
         """
 
 
@@ -254,8 +256,9 @@ class Selection:
     error: (W, R), the fraction of samples that are classified wrongly; None for regression.
     press: (W, R), the mean over samples and outputs of the squared difference from the targets (for classes: from the
     coded targets).
-    best: row and column of the cell with the smallest value of ``by``.  Ties in the error rate are broken by the
-    smallest PRESS, then by the largest ridge, then by the smoothest kernel (the largest sigma, the smallest gamma).
+    best: row and column of the cell with the smallest error rate or PRESS, whichever ``by`` names.  Ties in the error
+    rate are broken by the smallest PRESS, then by the largest ridge, then by the smoothest kernel (the largest sigma,
+    the smallest gamma).
     taken: the chosen cell.  Of all cells that are as good as the best cell, it has the largest ridge; ties are broken by
     the smoothest kernel.  With "press", a cell is as good as the best if the root of its PRESS is at most 1 % above the
     smallest.  With "error", two conditions hold for such a cell: its error rate is at most 1 % above the smallest error
@@ -302,8 +305,8 @@ class Selection:
         if self.alike == 1:
             return "the best cell; no other cell is within 1 % of it"
         name = width_name(self.kernel)
-        smoothest = {"sigma": ", then the largest sigma", "gamma": ", then the smallest gamma"}.get(name or "", "")
-        return f"the largest ridge{smoothest} among {self.alike:,} cells within 1 % of the best"
+        smoothest = {"sigma": ", then the largest sigma,", "gamma": ", then the smallest gamma,"}.get(name or "", "")
+        return f"the largest ridge{smoothest} among the {self.alike:,} cells within 1 % of the best"
 
     @property
     def surface(self) -> np.ndarray:
@@ -353,11 +356,11 @@ class Selection:
         return "error rate" if self.by == "error" else "mean squared error"
 
     def surface_told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int], str, str]:
-        """Return the data for a figure: widths, ridges, values (W, R), the taken cell, what is measured, and the width's name."""
+        """Return the data for a figure: widths, ridges, values (W, R), the taken cell, the name of the values, and the width's name."""
         return self.widths, self.ridges, self.surface, self.taken, self._measure, width_name(self.kernel) or ""
 
     def cell(self, i: int, j: int) -> dict[str, float | None]:
-        """Return width, ridge, error (None in regression) and press of a row and a column."""
+        """Return the width, ridge, error (None in regression) and press of the cell in row i and column j."""
         error = None if self.error is None else float(self.error[i, j])
         ridge, press = float(self.ridges[j]), float(self.press[i, j])
         return {"width": float(self.widths[i]), "ridge": ridge, "error": error, "press": press}
@@ -409,7 +412,7 @@ def select(
     progress: bool = False,
     seed: int = 0,
 ) -> Selection:
-    """Cross-validate a model at every width and ridge of a grid, and choose the best.  W (O(l p min(l, p)) + R O(l p)).
+    """Cross-validate a model for every pair of a width and a ridge, and choose a pair.  W (O(l p min(l, p)) + R O(l p)).
 
     x: (l, d).  targets: classes or values of the l samples.
     kernel: a function's name; or a mapping with "function", "coef0" (default 1) and "degree" (default 3); or a
@@ -420,12 +423,12 @@ def select(
     they are added: K'K for "kfd", and K for the other models.  None: ``default_ridges``, which are relative to the
     kernel's diagonal.
     basis: for "kfd" only, the expansion vectors: positions of samples (p,), or vectors (p, d); None: all samples.
-    columns: (p,), for a basis given as vectors, the index of the sample that each vector was taken from, or -1 (the
-    default) for other vectors.
+    columns: (p,), only for a basis that is given as vectors: for each vector, the index of the sample from which it was
+    taken, or -1 (the default) for other vectors.
 
     cv: "deleted": leave-one-out that removes the sample's row and column, as in retraining; "kept": paper 004's
-    estimate, which removes only the row (for ls-svm and krr, both give the same result); or a number S of stratified
-    folds, drawn with ``seed``.
+    estimate, which removes only the row (for ls-svm and krr, it gives the same result as "deleted"); or a number S of
+    stratified folds, drawn with ``seed``.
     by: "error" (the default for classes, and possible only for classes) or "press".
 
     jobs: number of worker processes; None or 1: everything is computed in this process.  Each worker holds the Gram
@@ -464,7 +467,9 @@ def select(
 
 
 def folds_and_groups(targets: Targets, cv: CrossValidation, seed: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return the fold of each sample (None for leave-one-out) and the group of each sample for the optimism."""
+    """Return two arrays: the fold of each sample (None for leave-one-out), and the group of each sample, from which the
+    optimism is computed.
+    """
     folds = None if isinstance(cv, str) else stratified_folds(targets, cv, seed)
     if folds is not None and int(folds.max()) < MOST_FOLDS:
         return folds, folds
@@ -494,7 +499,7 @@ def searched(
     taken = _taken(grid.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    # the optimism of the best cell is used for the taken cell, because the errors of these cells are nearly equal
+    # the optimism of the best cell is used for the taken cell, because the errors of the two cells are nearly equal
     cell = best[0] * len(ridges) + best[1]
     optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, grid.groups, grid.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
@@ -525,7 +530,7 @@ def need_settings(model: str, rows: int, targets: Targets, cv: Any, by: str | No
     classes = targets.positions is not None
     if by is not None and by not in (("error", "press") if classes else ("press",)):
         choice = '"error" or "press"' if classes else '"press", because the targets are not classes'
-        raise UserError(f"by is {by!r}; it must be {choice}")
+        raise UserError(f"the setting by is {by!r}; it must be {choice}")
 
 
 def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:

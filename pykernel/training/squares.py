@@ -13,11 +13,11 @@ LEAST = 1e-5
 
 
 def squares(machine: Machine) -> Machine:
-    """Return the same functions with a polynomial kernel of degree 2 and at most D + 2 vectors for each function, or the machine itself
-    if this would not reduce the number of vectors.  O(n D^2 + D^3) for each function.
+    """Return a machine with the same functions, a polynomial kernel of degree 2, and at most D + 2 vectors for each function.  If this
+    would not reduce the number of vectors, return the given machine.  O(n D^2 + D^3) for each function.
 
     With f(z) = z'A z + h'z + k and A = sum_j a_j q_j q_j', each a_j (1 + q_j'z)^2 gives the curvature along one eigenvector.
-    Two more vectors of opposite signs give the remaining linear part.
+    Two more vectors, of opposite signs, give the remaining linear part.
     """
     v, gamma, coef0 = machine.vectors, machine.gamma, machine.coef0
     vectors, weights, bias = [], [], []

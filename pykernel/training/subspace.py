@@ -6,8 +6,8 @@
     subspace.to_spec("map")                    # z as a kernel expansion, for the device's flash
 
 Symbols are as in ``pykernel.training.bkfe``, but L = Phi A combines the images of m samples (in a batch, m = N).  With
-v(x) = A'k(X, x) and G = L'L = A'KA, a sample's coordinates are q(x) = (G + lambda I)^-1 v(x), its features
-z(x) = G^1/2 q(x), and its squared residual e2(x) = k(x, x) - v'q - lambda |q|^2.  docs/subspaces.md derives the formulas.
+v(x) = A'k(X, x) and G = L'L = A'KA, a sample has the coordinates q(x) = (G + lambda I)^-1 v(x), the features
+z(x) = G^1/2 q(x), and the squared residual e2(x) = k(x, x) - v'q - lambda |q|^2.  docs/subspaces.md derives the formulas.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class HostSubspace:
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options``; the
             argument ``method`` of ``select_basis`` is given as ``selector``.  Basis: L stays in the span of this basis.
             For an int or a Basis, ``method`` must be "closed", and the optimum within the span is computed from the
-            singular values of the features.  The computation takes one pass over the rows, O(N n (D + n)), and keeps
-            only n vectors, so it is suitable for large N and for devices.
+            singular values of the features.  For n basis vectors, the computation takes one pass over the rows,
+            O(N n (D + n)), and the result has only n vectors, so this is suitable for large N and for devices.
         """
         rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
         shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -166,7 +166,7 @@ class HostSubspace:
     def kept(self) -> int:
         """Number of directions that do not vanish, at most r.
 
-        The features of the remaining directions are zero for every x, or become zero after a rotation of the features.
+        The features of the vanishing directions are zero for every x, or become zero after a rotation of the features.
         """
         return int(above_rounding(self._spectrum[0]).sum())
 
@@ -241,15 +241,15 @@ class HostSubspace:
         triangular: bool = False,
         distance: Distance = "auto",
     ) -> Spec:
-        """Make a frozen spec.  If ``model`` is None, predict writes z(x), and the frozen model stores m (D + r) numbers
-        in flash.  If ``model`` is a linear model of z, predict writes its functions, and the frozen model stores
-        m (D + o) numbers.
+        """Make a frozen spec.  If ``model`` is None, ``NAME_predict`` writes z(x), and the frozen model stores m (D + r)
+        numbers in flash.  If ``model`` is a linear model of z, ``NAME_predict`` writes the values of the model's o
+        functions, and the frozen model stores m (D + o) numbers.
 
         model : None, or a fitted estimator, or a pair (coef (o, r) or (r,), intercept)
-            Trained on ``features(x, triangular)``.  An estimator needs ``cluster_centers_``, or an affine
+            A model that was trained on ``features(x, triangular)``.  An estimator needs ``cluster_centers_``, or an affine
             ``decision_function``, or else an affine ``predict``.  It may be the last step of a pipeline of scalers.
-            If it has ``cluster_centers_``, the function of the nearest centre has the largest value.  Two classes or
-            two centres have one function, which is positive for the second class or centre.
+            If it has ``cluster_centers_``, the function of the nearest centre has the largest value.  For two classes
+            or two centres, there is only one function, which is positive for the second class or centre.
             For classifiers and clusterings, ``NAME_classify`` writes the index of the class.  The probability of a
             binary LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance

@@ -9,14 +9,14 @@ l rows, n basis vectors, K~ = Z Z' with the features Z (l, n) of a greedy basis.
     min 1/2 beta' K~ beta + c'u    with    beta_i = sum of s_j u_j over the variables j of row i,  1'beta = 0,  0 <= u <= h
 
 For classes, a row has one variable: s is 1 or -1, c = -1, and h is C times the row's weight.  For regression, a row has
-two variables, for labels above the tube (s = 1) and below the tube (s = -1), with c = epsilon - s y.  The machine's
-function is f = K~ beta + b, where b is the multiplier of 1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j
+two variables, one for a label above the tube (s = 1) and one for a label below it (s = -1), with c = epsilon - s y.  The
+machine's function is f = K~ beta + b, where b is the multiplier of 1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j
 max(0, -(s_j f + c_j)), with the hinge loss or the epsilon-insensitive loss.
 
-Each step of Mehrotra's predictor-corrector method solves the reduced KKT system, with the matrix K~ + diag(sigma), twice in O(l n^2)
-by Woodbury's identity (``LowRankSystem``).  K - K~ is positive semidefinite, because the basis spans a subspace of the
-function space.  Therefore the function of the low-rank machine, a sum over n vectors, belongs to the full machine's
-function space, and
+Each step of Mehrotra's predictor-corrector method solves the reduced KKT system twice.  The matrix of this system is
+K~ + diag(sigma), so each solve takes O(l n^2) by Woodbury's identity (``LowRankSystem``).  K - K~ is positive
+semidefinite, because the basis spans a subspace of the function space.  Therefore the function of the low-rank machine,
+a sum over n vectors, belongs to the full machine's function space, and
 
     the function's primal objective - the full machine's optimum  <=  1/2 beta' (K - K~) beta + the low-rank machine's own gap
 
@@ -95,8 +95,8 @@ class Dual:
 
     @classmethod
     def of_classes(cls, positions: Any, count: int, most: Any) -> list[Self]:
-        """Return the duals for classes.  Two classes have one function, which is positive for class 1; with more
-        classes, each class has a function that separates it from all other classes.
+        """Return the duals for classes.  With two classes, there is one function, which is positive for class 1.  With more
+        classes, there is one function for each class, which separates this class from all others.
 
         positions: (l,), 0 to count - 1; most: C, or an array (l,) with C times each sample's weight.  Raises UserError.
         """
@@ -161,7 +161,7 @@ class Dual:
         return float(self.sign[0]) if abs(self.sign.sum()) == len(self.sign) else 0.0
 
     def part(self, rows: np.ndarray) -> Self:
-        """Return the dual of some rows, given by increasing positions."""
+        """Return the dual for some of the rows.  rows: their positions, in ascending order."""
         place = np.full(self.count, -1)
         place[rows] = np.arange(len(rows))
         mine = place[self.rows] >= 0
@@ -204,8 +204,8 @@ def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """u (q,), its multipliers at 0 and at h (q,), b, the number of steps, and the duality gap as a fraction of the primal
-    objective.
+    """The solution of one dual.  u: (q,).  lower, upper: (q,), the multipliers of the bounds 0 and h of u.  bias: b.
+    gap: the duality gap as a fraction of the primal objective.
     """
 
     u: np.ndarray
@@ -216,7 +216,7 @@ class Solution:
     gap: float
 
     def settled(self, dual: Dual) -> np.ndarray:
-        """Return u, with a variable moved onto a bound if its distance to the bound is smaller than the bound's
+        """Return u, with each variable moved onto a bound if its distance to the bound is smaller than the bound's
         multiplier.  Variables are measured in units of their mean, and multipliers in the targets' unit.
         """
         typical = (self.u.mean() + 1e-10 * dual.most.mean()) / dual.unit
@@ -226,7 +226,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point inside the bounds: u and h - u, the multipliers z of u and w of h - u, and b.  The arrays are (q,) and
+    """A point inside the bounds.  u and room = h - u; z and w, their multipliers; bias: b.  The arrays are (q,) and
     positive.
     """
 
@@ -252,7 +252,7 @@ class _Point:
         return float(self.u @ self.z + self.room @ self.w) / (2 * len(self.u))
 
     def longest(self, by: _Point) -> float:
-        """Return the largest step in a direction for which u, h - u, z and w stay nonnegative."""
+        """Return the largest multiple of the direction ``by`` for which u, h - u, z and w stay nonnegative."""
         pairs = ((self.u, by.u), (self.room, by.room), (self.z, by.z), (self.w, by.w))
         return 1 / max(*(float((-step / now).max()) for now, step in pairs), 1e-300)
 
@@ -270,7 +270,9 @@ class _Newton:
     """Newton steps from a point, with one factorisation for two directions.
 
     The conditions, with multipliers z of u >= 0 and w of u <= h, are  s f + c - z + w = 0,  1'beta = 0,  u z = mu,
-    (h - u) w = mu.  A step eliminates z, w and u: with d = z / u + w / (h - u), and 1 / sigma_i = sum of 1 / d_j over row i,
+    (h - u) w = mu.  A step eliminates z, w and u.  With d = z / u + w / (h - u), 1 / sigma_i = the sum of
+    1 / d_j over the variables j of row i, and g the right-hand side of the first condition after the elimination, the
+    step solves
 
         (K~ + diag(sigma)) dbeta + 1 db = sigma * (sum of s_j g_j / d_j),    1'dbeta = -1'beta
     """
@@ -306,7 +308,7 @@ def _product(features: FeatureRows, beta: np.ndarray) -> tuple[np.ndarray, np.nd
 def solve(
     dual: Dual, features: FeatureRows, before: Solution | None = None, tell: Callable[[float], None] = lambda part: None
 ) -> Solution:
-    """Solve by Mehrotra's predictor-corrector method.  O(l n^2) per step.
+    """Solve a dual by Mehrotra's predictor-corrector method.  O(l n^2) per step.
 
     before: an earlier solution, near which the method starts.  tell: a function that is called with the completed
     fraction of the work, which is estimated from the gap.
@@ -318,7 +320,7 @@ def solve(
         low, w = _product(features, beta)
         square, off = float(w @ w), float(beta.sum())
         primal = dual.primal(square, low + at.bias)
-        # a 1'beta that is not 0 changes the dual by b times 1'beta
+        # if 1'beta is not 0, the dual changes by b times 1'beta
         gap = max(0.0, primal - dual.dual(square, at.u) + abs(at.bias * off)) / (primal + dual.least)
         if best is None or gap < best.gap:
             best = Solution(at.u, at.z, at.w, at.bias, steps, gap)
@@ -437,7 +439,7 @@ class Trained:
             f"objective would be at most {'' if every else 'about '}{short(100 * last.excess)} % lower"
         )
         if last.gap > ENOUGH:
-            told += f"; rounding ended the interior-point method at a gap of {last.gap:.1g}; scale the data, or use a smaller C"
+            told += f"; rounding ended the interior-point method at a relative duality gap of {last.gap:.1g}; scale the data, or use a smaller C"
         return told if self.good else f"{told}; {self.stopped}"
 
 
@@ -464,9 +466,10 @@ def train(
     x : (l, D) array, or anything else that ``as_rows`` accepts
     kernel : MercerKernel
     duals : sequence of Dual
-        One dual for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  The functions share the bases.
+        One dual for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  All functions use the same bases.
     n_max, first : int
-        Maximum number of vectors, and number of vectors in the first basis.  Neither can exceed the number of rows.
+        Maximum number of vectors, and number of vectors in the first basis.  A value above the number of rows is reduced
+        to that number.
     tolerance : float
         Largest accepted residual of the KKT conditions with K, in units of the targets.  The residual is twice the
         violation at the best b.
@@ -475,7 +478,7 @@ def train(
     method, seed, **options
         Arguments of ``select_basis``, which chooses the vectors.
     keep : int
-        Features are kept if they have at most this many elements.
+        Features are kept in memory if they have at most this many elements.
     tell : function
         Called with the completed fraction of the work for a basis, and a description of the work.
 
@@ -503,9 +506,9 @@ def train(
                 for k, (dual, last) in enumerate(zip(duals, before, strict=True)):
                     # with two variables per row, the middle of the box is a better start than the last solution
                     near = last if len(dual.rows) == dual.count else None
-                    words = f"training {len(chosen):,} vectors"
+                    words = f"training with {len(chosen):,} vectors"
                     solutions.append(solve(dual, features, near, partial(_told, tell, words, k, len(duals))))
-                tell(1.0, f"comparing {len(chosen):,} vectors with all rows")
+                tell(1.0, f"checking the machine with {len(chosen):,} vectors")
                 found = _trained(duals, solutions, features, tolerance, rounds, generator)
                 rounds, before = list(found.rounds), solutions
                 if found.good:
@@ -513,7 +516,7 @@ def train(
                 if basis is not None:
                     return replace(found, stopped="the basis was given, so it does not grow")
                 if len(chosen) < n or n == len(rows):
-                    return replace(found, stopped="no other row adds to the basis")
+                    return replace(found, stopped="no other row would extend the basis")
                 if n == n_max:
                     return replace(found, stopped=f"at most {n_max:,} vectors were allowed")
                 n = min(2 * n, n_max)
@@ -579,10 +582,11 @@ def left_out(
     folds: np.ndarray,
     tell: Callable[[float, str], None] = lambda part, text: None,
 ) -> np.ndarray:
-    """Return, for each row, the values of functions that were trained on the other folds, (l, o).  All folds use the
-    same basis, because the basis does not depend on the targets.
+    """Return, for each row, the values of functions that were trained without the row's fold, (l, o).  The same basis is
+    used for all folds, because it does not depend on the targets.
 
-    folds: (l,).  If the other folds hold only one class, the function is constant: 1 or -1, the target of that class.
+    folds: (l,), the fold of each row.  If all rows outside the fold have the same target, 1 or -1, the function is
+    constant and has this value.
     """
     rows = as_rows(x)
     values = np.empty((len(rows), len(duals)))

@@ -21,9 +21,9 @@ Coding = Literal["counts", "signs"]
 class Targets:
     """The targets of a model's functions, made by of_values() or of_classes().  The object is immutable.
 
-    values: (l, o), coded with the counts of all samples.
-    positions: (l,), the class of each sample; None in regression.  count: number of classes, 0 in regression.  Two
-    classes share one function, which is positive for class 1; with more classes, each class has a function.
+    values: (l, o).  With the coding "counts", they are computed from the class counts of all samples.
+    positions: (l,), the class of each sample; None in regression.  count: number of classes, 0 in regression.  With
+    two classes, there is one function, which is positive for class 1; with more classes, one function for each class.
     weights: (l,), positive sample weights; None: all weights are 1.  Leaving a sample out removes its full weight.
     """
 
@@ -144,12 +144,12 @@ class Targets:
         return _indicators(self._classes(), self.count)
 
     def recoded(self, member: np.ndarray, one: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
-        """Return, for each fold, predictions of models whose targets are coded with the class counts of the samples
-        outside the fold.  O(l o).
+        """Return predictions (l, o) for the samples of each fold, by models whose targets are coded with the class counts
+        of the samples outside the fold.  O(l o).
 
         Models are linear in the targets, so these predictions can be computed from predictions for simpler targets.
-        member: (l, o), predictions of models that learn 1 for the class and 0 for the rest.
-        one: (l, 1), predictions of models that learn 1 for all samples.
+        member: (l, o), predictions of models whose targets are 1 for the class and 0 for the rest.
+        one: (l, 1), predictions of models whose targets are all 1.
         parts: (l,), the fold of each sample, from 0; None: each sample is its own fold.
         """
         each = self.each
@@ -181,7 +181,7 @@ def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
 def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
     """Return indicators (l, o): 1 where the function belongs to the sample's class, else 0.
 
-    The single function of two classes belongs to class 1.
+    With two classes, the single function belongs to class 1.
     """
     owners = np.arange(count) if count > 2 else np.array([1])
     return (positions[:, None] == owners).astype(np.float64)

@@ -32,8 +32,9 @@ Distance = Literal["auto", "differences", "products"]
 REACH = 1e6
 """Default limit of the inputs, as a multiple of the largest magnitude in the vectors, in the inputs' own units."""
 PRODUCTS, PRODUCTS_DIM = 4.0, 128
-""""auto" computes distances by products if gamma |v|^2 is at most PRODUCTS and the number of inputs is at most
-PRODUCTS_DIM, because the rounding error grows with both."""
+""""auto" computes distances by products if gamma |v|^2 is at most PRODUCTS for every vector.  With more than
+PRODUCTS_DIM inputs, this limit is divided by sqrt(inputs / PRODUCTS_DIM), because the rounding error also grows with the
+number of inputs."""
 BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
 """Functions of x'v whose magnitude is at most 1."""
 FILE_LIMIT = 256 * 2**20
@@ -73,7 +74,7 @@ def to_spec(
     distance: Distance = "auto",
     seen: np.ndarray | None = None,
 ) -> Spec:
-    """Return the frozen model that computes the machine's functions.  Raises UserError."""
+    """Return the spec of a frozen model that computes the machine's functions.  Raises UserError."""
     made = content(machine, name, precision, max_abs, inputs, classes, distance, seen)
     return make_spec(made, machine.source, machine.custom)
 
@@ -91,7 +92,7 @@ def content(
     """Return the content of the spec that ``to_spec`` makes: nested dictionaries, as in the TOML file.
 
     seen: rows of inputs, (rows, DIM), which give the range of each input for the precision int16 and for hidden units.
-    If they are not given, the ranges come from the vectors.
+    None: ``machine.seen`` is used, or else the vectors, if these are inputs.
     """
     where = machine.source
     _need_choices(machine, precision, distance)
@@ -112,7 +113,7 @@ def content(
     if columns is not None and len(columns) != width:
         raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
     if not int16:
-        # far from its training data, a network's predictions are arbitrary
+        # a network's predictions are arbitrary far from its training data, so the ranges come from the rows ``seen``
         if seen is not None and machine.function in kernel_settings.HIDDEN:
             machine = replace(machine, seen=seen)
         ranges = {"max_abs": _limits(machine, precision, largest, max_abs)}
@@ -194,7 +195,7 @@ def _label(machine: Machine, classes: Sequence[str] | None) -> dict[str, Any] | 
     where = machine.source
     if machine.classes is None:
         if classes is not None:
-            raise UserError(f"{where}: predicts numbers; classes are for classifiers")
+            raise UserError(f"{where}: predicts numbers, so it has no classes to name; leave out the names")
         return machine.label or ({"outputs": len(machine.bias)} if len(machine.bias) > 1 else None)
     if classes is not None and len(classes) != len(machine.classes):
         raise UserError(f"{where}: has {len(machine.classes)} classes, but {len(classes)} names are given for them")
@@ -214,7 +215,7 @@ def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: 
         )
     if max_abs is not None:
         raise UserError(
-            f"{where}: max_abs belongs to its raw samples; leave max_abs out here, and give it to the first step"
+            f"{where}: max_abs limits its raw samples; leave max_abs out here, and set it in the first step, which computes the features"
         )
     return signal.input_max_abs
 
@@ -242,8 +243,8 @@ def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any
 
 
 def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
-    """Return the machine with 8-bit weights of hidden units if these hardly change the predictions for the rows, else
-    the machine itself.
+    """Return a machine with 8-bit weights of hidden units if these hardly change the predictions for the rows ``seen``,
+    otherwise the given machine.
     """
     if seen is None or machine.function not in kernel_settings.HIDDEN:
         return machine
@@ -265,8 +266,8 @@ def _seen(machine: Machine) -> np.ndarray | None:
 
 
 def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) -> tuple[Machine, dict[str, Any]]:
-    """Return the same functions for inputs that are centered at the middle of their ranges, and the keys of [input]
-    that hold the ranges.
+    """Return a machine with the same functions, whose inputs are centered at the middle of their ranges, and a dict with
+    the keys of [input] that hold the ranges.
 
     Each range is extended by half of the range on each side.  If all values in ``seen`` are integers, as from an ADC,
     the counts are the inputs themselves.
@@ -352,7 +353,9 @@ def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> 
 
 
 def moved(machine: Machine, center: np.ndarray) -> Machine:
-    """Return the same functions with another center of the inputs, if the kernel allows this."""
+    """Return a machine with the same functions and another center of the inputs, or the given machine if its kernel does
+    not allow this.
+    """
     own, scale = machine.centers, machine.scales
     if machine.linear:
         machine = collapsed(machine)
@@ -366,14 +369,15 @@ def moved(machine: Machine, center: np.ndarray) -> Machine:
 
 
 def centered(machine: Machine, x: np.ndarray) -> Machine:
-    """Return the same functions with the mean of the rows of x as the center, so that the center can replace missing
-    inputs.  The machine is unchanged if it already has a center, is linear, or has a kernel that does not allow this.
+    """Return a machine with the same functions and the mean of the rows of x as the center, so that the center can replace
+    missing inputs.  If the machine already has a center, is linear, or has a kernel that does not allow this, it is
+    returned unchanged.
     """
     return machine if machine.center is not None or machine.linear else moved(machine, x.mean(axis=0))
 
 
 def compact(machine: Machine) -> Machine:
-    """Return the same functions with fewer vectors.
+    """Return a machine with the same functions and fewer vectors.
 
     Linear kernels, and polynomials of degree 1, get one vector for each function. For other kernels, vectors of weight
     zero are removed, and equal vectors (of the same class, if there is a support_class) are merged.
@@ -410,7 +414,7 @@ def compact(machine: Machine) -> Machine:
 
 
 def collapsed(machine: Machine) -> Machine:
-    """Return a linear machine with one vector for each function: the function's weights of the inputs.
+    """Return a linear machine with one vector for each function: the function's weights for the inputs.
 
     In machines for pairs of classes, the vector of pair (i, j) belongs to class i, and has weight 0 in all other pairs.
     """
@@ -430,7 +434,7 @@ def collapsed(machine: Machine) -> Machine:
 
 
 def rounded(machine: Machine, precision: str) -> Machine:
-    """Return the same functions with a center and a scale that the precision can represent.
+    """Return a machine with the same functions, and with a center and a scale that the precision can represent.
 
     The rounding errors of center and scale are compensated in the vectors and the bias.  Without this compensation, the
     rounding error of the center would change every distance if inputs are far from zero.  For polynomial and sigmoid
@@ -469,7 +473,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
 
 
 def shifted(machine: Machine, by: np.ndarray) -> np.ndarray:
-    """Add ``by`` to the offsets of the hidden units.  The unit of "fourier" offsets is one turn, so these offsets are
+    """Return the offsets of the hidden units plus ``by``.  The unit of "fourier" offsets is one turn, so these offsets are
     reduced modulo 1.
     """
     moved = machine.shifts + by
@@ -535,7 +539,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     max_abs = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
     if given is not None:
         raise UserError(
-            f"{where}: max_abs is {given:g}, where {precision} overflows; max_abs must be at most {max_abs:g}"
+            f"{where}: max_abs is {given:g}, where {precision} overflows; choose max_abs of at most {max_abs:g}"
             + (", or use float64" if precision == "float32" else "")
         )
     if max_abs < largest:

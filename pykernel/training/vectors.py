@@ -63,8 +63,8 @@ class Vectors:
         return np.asarray(np.exp(-0.5 * self.distances(x)[0]) @ self.weights + self.bias)
 
     def distances(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return squared distances (rows, m) of the scaled inputs (rows, D) and the scaled vectors (m, D), the scaled
-        inputs, and the scaled vectors.
+        """Return three arrays: the squared distance of each row of scaled inputs from each scaled vector, (rows, m); the
+        scaled inputs, (rows, D); and the scaled vectors, (m, D).
         """
         e = np.exp(self.log_scale)
         z, u = x * e, self.vectors * e
@@ -74,7 +74,7 @@ class Vectors:
     def answering(self, middle: np.ndarray | float, deviation: np.ndarray | float) -> Vectors:
         """Return the model with outputs in the labels' unit.  The model was trained on (label - middle) / deviation.
 
-        middle, deviation: numbers, or one number for each output, (O,).
+        middle, deviation: each is one number, or an array (O,) with a number for each output.
         """
         return replace(self, weights=self.weights * deviation, bias=middle + self.bias * deviation)
 
@@ -92,7 +92,7 @@ class Vectors:
         return np.concatenate([part.ravel() for part in (self.vectors, self.log_scale, self.weights, self.bias)])
 
     def unpacked(self, numbers: np.ndarray) -> Vectors:
-        """Return vectors, widths, weights and bias of the same shapes from ``numbers``, which are in the order of ``packed``."""
+        """Return a Vectors with arrays of the same shapes, whose elements are ``numbers`` in the order of ``packed``."""
         parts, at = [], 0
         for part in (self.vectors, self.log_scale, self.weights, self.bias):
             parts.append(numbers[at : at + part.size].reshape(part.shape))
@@ -137,7 +137,8 @@ def class_targets(positions: np.ndarray, count: int) -> np.ndarray:
 
 
 def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return standardised labels (n, O) in the form of ``Rows.targets``, their means and standard deviations, (O,).
+    """Return three arrays: the standardised labels, (n, O), in the form of ``Rows.targets``; the means of the labels, (O,);
+    and their standard deviations, (O,).
 
     If all labels of an output are equal, the standardised labels are 0, the mean is the labels' value, and the standard
     deviation is 1.
@@ -179,11 +180,11 @@ def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -
 def objective(
     loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows, pull: float | None = None
 ) -> tuple[float, np.ndarray]:
-    """Return the risk with its penalties, and the gradient with respect to all parameters.
+    """Return the risk plus the penalties, and the gradient of this sum with respect to all parameters.
 
     start: the initial ln e.  With the products [x, x^2, 1] of the rows, one matrix product gives -|e (x - v)|^2 / 2,
-    and another one the sums over rows that the gradient needs.  Only an exponential and a product remain for each row
-    and vector.  O(n m D).
+    and another one gives the sums over rows that the gradient needs.  For each row and vector, only an exponential and
+    a product remain to be computed.  O(n m D).
     """
     pull = PULL if pull is None else pull
     v, weights, d = found.vectors, found.weights, rows.x.shape[1]
@@ -246,7 +247,7 @@ def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.r
 
 
 def weighed(found: Vectors, rows: Rows, loss: Loss, ridge: float) -> Vectors:
-    """Return the model with the weights of ridge regression.  O(n m^2)."""
+    """Return the model with weights and bias from ridge regression.  O(n m^2)."""
     k = np.exp(-0.5 * found.distances(rows.x)[0])
     # for classes, use plausible log odds of +1.5 and -1.5 as the targets
     targets = 3.0 * rows.targets - 1.5 if loss == "classes" else rows.targets
@@ -446,8 +447,8 @@ class Job:
         return found.functions((x - middle) / unit)
 
     def look(self, rows: Rows, kind: Units) -> Callable[[Vectors], float]:
-        """Return a function that computes a model's risk on these rows, with the model's functions computed as on the
-        device.  The risk is infinite if the device cannot hold the model.  The inputs of the model are in units
+        """Return a function that computes the risk of a model on ``rows``.  The model's functions are computed as on the
+        device, and the risk is infinite if the device cannot hold the model.  The inputs of the model are in units
         ``kind``.
         """
         scaled = self.scaled(rows, kind)
@@ -552,7 +553,7 @@ def _so_far(paths: dict[Candidate, list[Path]]) -> tuple[Candidate, tuple[Candid
 
 
 def _plain(candidate: Candidate) -> Candidate:
-    """Return the candidate's settings without step and risk."""
+    """Return a candidate with the same settings, and with step and risk reset to their defaults."""
     return replace(candidate, step=0, risk=np.inf)
 
 

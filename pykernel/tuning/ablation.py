@@ -25,14 +25,14 @@ LISTS = {"lags": "lag", "differences": "difference", "averages": "average", "per
 
 
 def kinds_of(signal: Content) -> list[str]:
-    """Return the kinds of features of all channels, in order."""
+    """Return the names under the key "features" of [signal], for all channels, each name once."""
     given = signal.get("features") or []
     lists = given.values() if isinstance(given, dict) else [given]
     return list(dict.fromkeys(itertools.chain(*lists)))
 
 
 def groups_of(signal: Content) -> dict[str, tuple[str, Any]]:
-    """Return the kinds of features that may be dropped: name -> (key of [signal], value to remove from the key)."""
+    """Return a dict that maps the name of each kind of feature to (key of [signal], value to remove from the key's list)."""
     found: dict[str, tuple[str, Any]] = {name: ("features", name) for name in kinds_of(signal)}
     found |= {f"{low:g} to {high:g} Hz": ("bands", [low, high]) for low, high in signal.get("bands") or []}
     return found | {f"{word} {n}": (key, n) for key, word in LISTS.items() for n in signal.get(key) or []}
@@ -65,10 +65,11 @@ def without_each(stage: Stage) -> dict[str, Stage]:
 
 
 def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list[Content]:
-    """Return, for each stage, the planned model's error with this stage, the change in the error, the RAM in bytes and,
-    if the error is None, the reason.
+    """Return a dict for each stage: the planned model's error with this stage ("error"), the relative change in the error
+    ("change"), the RAM in bytes ("ram_bytes") and, if the error is None, the cause ("reason").
 
-    earns: whether the model needs this kind of feature, because the error without it is None, or larger than ``Search.as_good_as`` allows.
+    "earns" is True if the model needs the kind of feature that the stage lacks: without it, the error is None, or larger than
+    ``Search.as_good_as`` allows.
     """
     told = winner.told
     assert told is not None
@@ -99,7 +100,7 @@ def _task(search: Search, winner: Trial, stage: Stage) -> Content:
         wider = 1.0 if after.dim == dim else default(after.dim) / default(dim)
         values["kernel.sigma"] = float(f"{sigma * wider:.4g}") if wider != 1 else sigma
     given = arm.made.content["input"] | Stage.seen(after)
-    if after.real.is_int16:  # the scale is computed from the features of ``stage``
+    if after.real.is_int16:  # an int16 model has a fixed scaling: take that of this stage's features
         given |= {key: value for key, value in dump(after)["input"].items() if key in ("center", "scale", "max_abs")}
     made = replace(arm.made, content=arm.made.content | {"input": given})
     task = {"do": "judge", "ram": search.limits.ram, **made.task(winner.size, values)}

@@ -36,8 +36,8 @@ MOST = 128
 COMPONENTS = (2, 3, 4, 8)
 """The numbers of Gaussians that are tried for a monitor's bank."""
 MONITOR: tuple[Knob, ...] = (
-    Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),
-    Whole("novelty", "relearn_after", (), math.log(2), 10, 400),
+    Knob("novelty", "smoothing", math.log(2), 0.05, 1.0),
+    Whole("novelty", "relearn_after", math.log(2), 10, 400),
 )
 """Parameters of a monitor that are searched."""
 MOST_TRAINED = 64
@@ -68,9 +68,9 @@ class Trial:
 
     @property
     def score(self) -> float:
-        """The value to minimise: the error.
+        """The value to minimise: the error, or infinity if the trial has no result or the model does not fit.
 
-        Monitors that exceed the permitted false-alarm rate are ranked after all others.
+        A monitor that exceeds the permitted false-alarm rate ranks after all monitors that do not.
         """
         told = self.told
         if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
@@ -134,7 +134,7 @@ class Arm:
 
     @property
     def kind(self) -> str:
-        """The name that figures use for this kind of model."""
+        """The name of this kind of model in plots."""
         if self.made.rule == "frozen":
             return "trained here, frozen"
         if self.made.technique == NETWORK:
@@ -164,9 +164,8 @@ def arms(
     """Return the arms of all chosen rules for this data, beginning with the rules that usually work best.
 
     Each rule is combined with its default technique, or with each of ``techniques``.  For a target without an FPU,
-    int16 models are tried as well, where possible.  labels: "never" if the device gets no labels.  If the device gets
-    no labels and no rules are chosen, the arms are models that do not learn on the device, and the default model, which
-    is trained on the recording and then stays unchanged.
+    int16 models are tried as well, where possible.  labels: "never" if the device gets no labels.  In this case, if no
+    rules are chosen, the arms are frozen models, and the default model as it is after training on the recording.
     """
     if "label" not in base:
         return _monitors(base, chosen)

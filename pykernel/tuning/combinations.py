@@ -19,13 +19,13 @@ from pykernel.spec.families.online import KernelSpec, ridge_of
 from pykernel.spec.families.online_keys import Reduction
 from pykernel.spec.model import N_MAX_LIMIT, Spec, int16_rules, make_spec
 from pykernel.spec.model import rules as every_rule
-from pykernel.spec.sections import FOREVER, Tried, fields_of
+from pykernel.spec.sections import Tried, fields_of
 from pykernel.telling import refuse
 
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
 TRAINED = "trained"
-"""The technique that trains its vectors.  Other techniques select rows as vectors."""
+"""The technique that trains its vectors.  "sgma" and "efvs" select rows as vectors instead."""
 NETWORK = "network"
 """The technique that trains the hidden layer of a network."""
 LINEAR = "linear"
@@ -44,11 +44,13 @@ NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
 """The keys of [input] and [label] without which a rule cannot learn from unscaled numbers."""
 MARGIN = 10.0
-"""[input] max_abs of a planned spec is this many times the largest recorded input.
+"""In a planned spec, max_abs of [input] is about this many times the largest recorded magnitude.
 
-A plant may run hotter than it did while it was recorded.  The largest faults in a plan, of 20 standard deviations,
+A plant may run hotter than while it was recorded.  The largest faults in a plan, of 20 standard deviations,
 should raise an alarm, so rows with these faults should not be refused (docs/decisions.md, "Limits of inputs").
 """
+FOREVER = 100_000.0
+"""A longer memory, in samples, means that a model forgets nothing."""
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 
@@ -57,15 +59,14 @@ _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 
 @dataclass(frozen=True)
 class Knob:
-    """A parameter that is searched: its place in a spec, and its scale.
+    """A parameter that is searched: its place in a spec, and the scale on which a search changes it.
 
-    grid: positions of the coarse grid.  If the grid is empty, only the value in the spec is tried.  step: distance between the positions of
-    the grid, which each round of refinement halves.  least, most: the smallest and the largest value.
+    A position on this scale is the logarithm of a value, unless a subclass overrides ``position``.  step: unit of the search's
+    changes, as a distance between positions.  least, most: the smallest and the largest value.
     """
 
     section: str
     key: str
-    grid: tuple[float, ...]
     step: float
     least: float
     most: float
@@ -113,7 +114,7 @@ class Memory(Knob):
 
 
 def knobs(distance: float) -> tuple[Knob, ...]:
-    """Return all parameters that a search may vary, those of the coarse grid first.
+    """Return all parameters that a search may vary, section by section.
 
     distance: the typical distance between two inputs of the kernel.
     """
@@ -124,16 +125,15 @@ def knobs(distance: float) -> tuple[Knob, ...]:
             for tried in declaration.metadata:
                 if isinstance(tried, Tried) and key is not None:
                     unit = distance if tried.widths else 1.0
-                    grid = tuple(math.log(float(f"{unit * value:.3g}")) for value in tried.grid)
                     ends = unit * tried.least, unit * tried.most
-                    found.setdefault((section, key), kinds[tried.how](section, key, grid, math.log(tried.step), *ends))
-    return tuple(sorted(found.values(), key=lambda knob: not knob.grid))
+                    found.setdefault((section, key), kinds[tried.how](section, key, math.log(tried.step), *ends))
+    return tuple(sorted(found.values(), key=lambda knob: knob.section))
 
 
 TRAINING = (
-    Knob("training", "ridge", (), math.log(10), 1e-7, 0.1),
-    Whole("training", "steps", (), math.log(2), 10, 1000),
-    Drawn("training", "start", (), 1.0, 0, 999),
+    Knob("training", "ridge", math.log(10), 1e-7, 0.1),
+    Whole("training", "steps", math.log(2), 10, 1000),
+    Drawn("training", "start", 1.0, 0, 999),
 )
 """Settings for training vectors.
 
@@ -142,7 +142,7 @@ The first training chooses their values by cross-validation, and the search vari
 
 
 def held(spec: Spec, knob: Knob) -> float:
-    """Return the value of a searched parameter in the spec."""
+    """Return the value that the spec has for a searched parameter."""
     value = getattr(getattr(spec, knob.section), knob.key)
     if value == "auto":
         value = stages.NOISE["noise_first"]
@@ -175,7 +175,7 @@ def budget_of(spec: Spec) -> tuple[str, str] | None:
 
 
 def techniques() -> tuple[str, ...]:
-    """Return the possible values of [reduction] technique."""
+    """Return the possible values of the key "technique" in [reduction]."""
 
     def words(annotation: Any) -> Iterable[str]:
         for part in get_args(annotation):
@@ -200,7 +200,7 @@ class Combination:
     """A rule, its technique (None if the rule has no techniques), and the keys of a spec that have an effect with this pair.
 
     budget: the (section, key) that sets the model's size, or None if the size depends only on the inputs.
-    spec: the simplest model with this rule and technique, or None if the rule needs vectors from the beginning.  For such a rule, the
+    spec: the model that ``content`` describes, or None if the rule needs vectors from the beginning.  For such a rule, the
     technique is the way to get the vectors from the data, and ``content`` has the sections that do not depend on the
     vectors.  training: settings that a first training chose.  For trained vectors, these are units, widths, ridge,
     steps and start; for networks, the penalty.
@@ -260,7 +260,10 @@ class Combination:
 
 @dataclass(frozen=True)
 class Known:
-    """Data that may be used to set up a model: inputs, (rows, D), and the largest magnitude of a label (None for classes)."""
+    """Data that may be used to set up a model.
+
+    x: inputs, (rows, D).  largest: the largest magnitude of a label, or None for classes and if there are no labels.
+    """
 
     x: np.ndarray
     largest: float | None = None
@@ -313,8 +316,8 @@ def combine(
 def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
     """Return int16 models: each rule with each of its techniques.
 
-    Where the rule allows it, numeric labels are centered and scaled, and a linear part is added.  The range of each
-    input is that of the known rows, extended by at least a quarter of it on each side.  Numeric labels may be twice as
+    Where the rule allows it, numeric labels are centered and scaled, and a linear part is added.  Each input's range
+    in the known rows is widened by at least a quarter on each side.  Numeric labels may be twice as
     large as the largest known label.
     """
     given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
@@ -415,8 +418,8 @@ def _probe(around: Content, content: Content, rule: str, technique: str | None) 
 
 
 def _chooses(around: Sequence[Content], content: Content, rule: str, chosen: Sequence[str]) -> bool:
-    """Return whether the rule has techniques, that is, whether [reduction] technique has an effect in the rule's first
-    valid spec.
+    """Return whether the rule has techniques, that is, whether the key "technique" in [reduction] has an effect in the
+    rule's first valid spec.
 
     This spec has the rule's default technique or, if the default is not valid, one of ``chosen``.
     """

@@ -40,7 +40,7 @@ training-cost.csv, signal-cost.csv).
 """
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED)
-"""The functions to which the limit of instructions applies."""
+"""The functions to which limits of instructions and cycles apply."""
 
 _tables: dict[Any, tuple[set[str], int]] = {}
 """``choices`` of a spec -> (parameters that are tables in the generated C code, bytes of all other tables in this code)."""
@@ -50,7 +50,7 @@ searches in this process, because finding them takes longer than the rest of a s
 
 
 def choices(spec: Spec) -> tuple[Any, ...]:
-    """Return the values, without sizes, that determine which fields the generated C code has."""
+    """Return the values, apart from sizes, that determine which fields the generated C code has."""
     config, fields = spec.config, spec.program.parameters
     values = tuple((name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind))
     return (spec.learning.rule, spec.label_kind, spec.precision, values)
@@ -67,7 +67,7 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
 
 
 def table_bytes(spec: Spec) -> int:
-    """Return how many bytes of flash a model's constants take, as in the generated header."""
+    """Return the number of bytes of flash that a model's constants take.  The generated header states the same number."""
     from pykernel.host.identity import specialised
     from pykernel.language.ir import Named, Parameter, walk
 
@@ -94,7 +94,10 @@ def cost_task(content: Content, target: str, tries: int = 0) -> Content:
 
 
 def memory_bytes(spec: Spec) -> dict[str, int]:
-    """Return state_bytes (the learned state), work_bytes and ram_bytes (both together) of NAME_t, as in the generated header."""
+    """Return a dict with the bytes of NAME_t, as the generated header states them.
+
+    "state_bytes" is the learned state, "work_bytes" the rest of the struct, and "ram_bytes" the whole struct.
+    """
     layout = spec.memory(unread_fields(spec)).layout
     state = spec.program.state_bytes(layout)
     return {"state_bytes": state, "work_bytes": layout.nbytes - state, "ram_bytes": layout.nbytes}
@@ -105,18 +108,19 @@ def target_costs(
 ) -> dict[str, Any]:
     """Measure instructions, stack and flash of a model on an emulated target, beginning in the middle of a stream.
 
-    The host learns the first half.  The device continues from the host's state for ``samples`` samples or INSTRUCTIONS instructions,
-    and its memory is compared with the host's, byte for byte.  x: (rows, DIM).  y: labels in the form that HostModel.update takes, or
-    (rows, 0) or None without labels.  x and y must not have gaps.  tries: number of tries in the search for the most expensive update, if
-    no bound is proved.  For a model that does not learn, the search is for the most expensive call of the main question; see
-    ``worst_call``.  If tries is 0, nothing is searched, and no bounds are proved.  With a signal stage, samples are raw samples, and the
-    number of samples is rounded up to whole steps, at least two.
+    The model learns the first half of the stream on the host.  The device continues from the host's state for ``samples`` samples or
+    INSTRUCTIONS instructions, and its memory is compared with the host's, byte for byte.  With a signal stage, ``samples`` is a number of
+    raw samples, which is rounded up to whole steps, at least two.
+    x: (rows, DIM), without gaps.  y: labels, without gaps, in the form that HostModel.update takes; if there are no labels, None or an
+    array of shape (rows, 0).
+    tries: number of tries in the search for the most expensive call (``worst_call``), if no bound is proved for it: the update or, if the
+    model does not learn, the main question (usually predict).  If tries is 0, nothing is searched, and no bounds are proved.
 
-    Returns the mean and maximum number of instructions of the update (if the model learns) and of the main question (usually predict),
-    and ``worst`` if there was a search.  With a signal stage, these are the counts of NAME_push and of the call that answers the main
-    question for the newest features.  For an AVR, cycles are counted instead of instructions.  The result also has bounds, flash_bytes
-    (everything that is linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  If the model does not fit the target,
-    the result has only ``refused``, the reason.
+    Returns a dict.  For the update (if the model learns) and for the main question, it has the mean and the maximum number of
+    instructions, and "worst" if there was a search.  With a signal stage, these are the counts of NAME_push and of the call that answers
+    the main question for the newest features.  For an AVR, cycles are counted instead of instructions.  The other keys are "bounds" (if
+    ``tries`` is not 0), "flash_bytes" (everything that is linked), "ram_bytes" (the struct), "stack_bytes", "samples" and
+    "updates_refused".  If the model does not fit the target, the only key is "refused", which has the reason.
 
     Raises UserError if a tool is missing, and CheckFailed if the device's memory differs from the host's.
     """
@@ -230,9 +234,10 @@ def flash_of(found: Mapping[str, Any]) -> int:
 def make_limits(
     target: str | None, ram: int | None, flash: int | None, instructions: int | None, cycles: int | None = None
 ) -> Limits:
-    """Return the limits.  A limit that is not given is taken from the target's part (microcontroller).
+    """Return the limits.  If RAM or flash is not limited, the limit is that of the microcontroller that represents the target.
 
-    Raises UserError if the part has less than a given limit, or if the target's cycles are not known.
+    Raises UserError if this microcontroller has less RAM or flash than a limit allows.  If cycles are limited, also raises UserError if
+    the target's cycles are not known, or if gcc is missing.
     """
     from pykernel.targets import build, decode
     from pykernel.targets.target import find_target
@@ -247,7 +252,7 @@ def make_limits(
             )
     if cycles is not None and target not in decode.EXACT:
         raise UserError(
-            f"{option('cycles')}: cycles cannot be derived from the instructions of {target}; give {option('instructions')}, or {option('target')} {' or '.join(decode.EXACT)}"
+            f"{option('cycles')}: on {target}, a cycle count cannot be derived from the instruction count; give {option('instructions')} instead, or {option('target')} {' or '.join(decode.EXACT)}"
         )
     if cycles is not None:
         build.toolchain(

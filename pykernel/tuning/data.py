@@ -69,7 +69,7 @@ class Table:
     def folds(self) -> tuple[Table, ...]:
         """One table for each fold, with the devices in a different order, so that each device is a judging device once.
 
-        Without folds, this table is the only one.
+        Without folds, the result has only this table.
         """
         if self.devices is None or self.device_folds == 1:
             return (self,)
@@ -91,7 +91,7 @@ class Table:
 
     @property
     def runs(self) -> list[tuple[int, int, int]]:
-        """For each run of a learning model: its first row, its first judged row, and its end.
+        """A list with (first row, first judged row, end) of each run of a learning model.
 
         For a single device, there is one run over the whole table.  For many devices, there is one run over each judging device, and the
         second half of its rows is judged.
@@ -107,7 +107,7 @@ class Table:
 
     @property
     def raw_rows(self) -> dict[str, Any]:
-        """For reports on a table of steps: the number of raw rows, and how many of them are gaps."""
+        """For reports: the counts of raw rows and gaps in a dict, which is empty if the table has no signal stage."""
         return {} if self.stage is None else {"raw_rows": dict(self.stage.raw_rows)}
 
     @property
@@ -138,12 +138,15 @@ class Table:
 
         The whole model includes the signal stage, if there is one.
 
-        Raises UserError.
+        Raises UserError if the spec is not valid.
         """
         return make_spec(content) if self.stage is None else self.stage.around(content)
 
     def with_signal(self, signal: Content) -> Table:
-        """Return a table with another [signal] for the same raw rows.  Raises UserError if [signal] is not valid."""
+        """Return a table with another [signal] for the same raw rows.
+
+        Raises UserError if [signal] is not valid, or gives too few steps.
+        """
         assert self.stage is not None
         stage = self.stage.with_signal(signal)
         x, y = (part[-MOST_ROWS:] for part in stage.steps())
@@ -152,7 +155,7 @@ class Table:
         return Table(x, None if self.y is None else y, self.delay, stage)
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Return samples that the whole model accepts, and their labels, which are (rows, 0) if the model takes no labels."""
+        """Return the samples that the whole model accepts, and their labels: an array of shape (rows, 0) if the model takes none."""
         if self.stage is not None:
             return self.stage.device_rows(spec)
         rows = np.isfinite(self.x).all(axis=1) & spec.accepts(self.x)

@@ -1,11 +1,11 @@
 """Put textbook faults into the rows of a recording, to evaluate the monitors of a plan.
 
-Faults of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network
-data fault types, 2009 (spikes, stuck values, dropouts); and oscillation, as in control loops.  Faults of the machine, which move
-several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
-process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are from 1 to 20,
-in units of a sensor's residual standard deviation after a linear prediction from the other sensors.  If a fault has a
-size in each of several sensors, its total size is the square root of the sum of their squares.
+Faults of one sensor come from R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag), and from K. Ni and others,
+Sensor network data fault types, 2009 (spikes, stuck values, dropouts); oscillation, as in control loops, is added.  Faults of the
+machine, which move several sensors at once, come from J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993
+(the Tennessee Eastman process: step, random variation, slow drift, sticking valve); a regime that was never seen is added.  Sizes are
+from 1 to 20, in units of a sensor's residual standard deviation after a linear prediction from the other sensors.  The size of a fault
+in several sensors is the square root of the sum of the squared sizes in these sensors.
 
 Machines rarely fail only once: a loose contact recurs, one fault follows another, and many faults occur when a run begins.  Faults
 therefore occur in five manners (``MANNERS``), with about the same number of faults in each manner.
@@ -51,7 +51,7 @@ TRIES = 30
 NEAR = 100
 """Number of rows whose mean is the machine's operating point."""
 WHOLE = 0.01
-"""A sensor has a step if its values differ by multiples of the step, with a tolerance of this fraction of the step."""
+"""The differences between a sensor's values count as multiples of a step if they deviate by less than this fraction of the step."""
 
 
 class Sensors(NamedTuple):
@@ -108,8 +108,9 @@ def usual_spread(x: np.ndarray) -> np.ndarray:
 
 
 def step_of(values: np.ndarray) -> float:
-    """Return the step of which all differences between these ascending values are multiples, or 0 if there is none
-    above the rounding error.
+    """Return the step between these ascending values: all their differences are multiples of it, within WHOLE.
+
+    Returns 0 if there is no such step, or if it is below the rounding error.
     """
     if len(values) < 2:
         return 0.0
@@ -121,7 +122,7 @@ def step_of(values: np.ndarray) -> float:
 
 
 class Case(NamedTuple):
-    """A fault to be put into the rows first, .., last - 1 of ``rows``, (rows, D), in one sensor or in several."""
+    """A fault to be put into one or several columns (sensors) of ``rows``, from row ``first`` to row ``last`` - 1."""
 
     rng: np.random.Generator
     rows: np.ndarray
@@ -142,7 +143,7 @@ class Case(NamedTuple):
 
     @property
     def block(self) -> np.ndarray:
-        """The values of all sensors in these rows, (n, D)."""
+        """The values of all sensors in the faulty rows, (n, D)."""
         return self.rows[self.first : self.last]
 
     @property
@@ -157,7 +158,7 @@ class Case(NamedTuple):
 
     @property
     def time(self) -> np.ndarray:
-        """The numbers 1, 2, .., n of the faulty rows."""
+        """The numbers 1, 2, .., n, one for each faulty row."""
         return np.arange(1, self.last - self.first + 1)
 
     def sign(self) -> float:
@@ -220,7 +221,7 @@ def slow(case: Case) -> np.ndarray:
 
 
 def dropouts(case: Case) -> np.ndarray:
-    """Now and then, a few values are 0, or the minimum of the latest values."""
+    """Now and then, a few values are replaced, in some faults by 0 and in others by the minimum of the latest values."""
     starts = case.rng.random(len(case.x)) < 1 / 12
     gone = np.convolve(starts, np.ones(int(case.rng.integers(1, 6))))[: len(case.x)] > 0
     return np.where(gone, 0.0 if case.rng.random() < 0.5 else case.before.min(), case.x)
@@ -231,7 +232,7 @@ def oscillation(case: Case) -> np.ndarray:
 
 
 def together(case: Case, course: np.ndarray) -> np.ndarray:
-    """Several sensors change with the same time course, (n,), by random amounts.  Returns the values of all sensors, (n, D)."""
+    """Several sensors change with the time course ``course``, (n,), by random amounts.  Returns the values of all sensors, (n, D)."""
     moving = np.flatnonzero(case.own > 0)
     some = case.rng.choice(moving, int(case.rng.integers(min(2, len(moving)), len(moving) + 1)), replace=False)
     parts = np.zeros(len(case.own))
@@ -350,10 +351,10 @@ def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) 
 def with_faults(
     x: np.ndarray, sensors: Sensors, seed: int = 0, least: int = COUNT
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """Yield repetitions of the rows with new faults of one manner, each with the list of its faults.
+    """Yield (rows, faults) for each repetition of the rows: the rows with new faults of one manner, and the list of these faults.
 
-    The repetitions end when there are ``least`` faults.  The manners follow each other in the order of MANNERS.  The
-    kinds of faults are used in turn, in random order.
+    The manners follow each other in the order of MANNERS, and have equal shares of the ``least`` faults.  After a maximum number of
+    repetitions, a manner ends with fewer faults.  The kinds of faults are used in turn, in random order.
     x: (rows, D).  If there are fewer than ROOM rows, each repetition contains them several times.  Yields nothing if all sensors are
     constant, or if no fault is visible.
     """
@@ -393,9 +394,9 @@ def _put(
 ) -> Iterator[tuple[int, int, str]]:
     """Put faults into ``changed`` at these spots: the same fault at all spots, but different faults if the manner is "in succession".
 
-    The first kind in the queue whose fault is visible in the rows is used, and taken out of the queue.  If the fault is
-    not visible at one of the other spots, the rows there stay unchanged.  Yields the first row, the end and the kind of
-    each fault.
+    The fault is of the first kind in the queue for which a visible fault is found; this kind is removed from the queue.
+    Where the same fault is not visible at a later spot, the rows stay unchanged.  Yields (first row, end, kind) for each
+    fault.
     """
     how = None
     for first, last in spots:
@@ -425,7 +426,7 @@ def _drawn(
             if _made(*how, x, sensors, moving, first, last) is not None:
                 queue.remove(kind)
                 return how
-    queue.clear()  # faults of the remaining kinds are never visible in this recording
+    queue.clear()  # no remaining kind gives a visible fault: the next call starts again with all kinds
     return None
 
 
@@ -440,7 +441,7 @@ def _made(
     first: int,
     last: int,
 ) -> np.ndarray | None:
-    """Return these rows with the fault, (n, D), NaN where a value is missing, or None if the fault is not visible."""
+    """Return an array, (n, D), of these rows with the fault, or None if the fault is not visible.  Missing values are NaN."""
     case = Case(np.random.default_rng(seed), x, first, last, sensor, size, sensors.own, sensors.step)
     if not len(case.before):
         return None

@@ -16,7 +16,9 @@ def notes_of(table: Path) -> Path:
 
 
 class Code(BaseModel):
-    """A sentinel whose cells ``pykernel table`` emptied: its value, and the smallest and the largest of the column's other numbers."""
+    """A sentinel in a column: its value, the number of cells that ``pykernel table`` emptied, and the smallest and the
+    largest of the column's other numbers.
+    """
 
     column: str
     value: FiniteFloat
@@ -25,8 +27,10 @@ class Code(BaseModel):
 
 
 class Origin(BaseModel):
-    """The origin of a new column: the numbers in ``column``, 1 where ``column`` holds ``word`` and 0 elsewhere, or a
-    phase of the day or week.
+    """How the numbers of a new column follow from ``column``.
+
+    With ``word``, they are 1 where ``column`` holds this word, and 0 elsewhere.  With ``wave``, they are the sine or cosine of the phase
+    of the day or week.  Otherwise, they are the numbers in ``column``.
     """
 
     column: str

@@ -46,7 +46,7 @@ deviation."""
 SHARES = (1.0, 1 / 2, 1 / 4)
 """Numbers of trained vectors to try, as fractions of START or, if fewer fit the limits, of the largest number that fits."""
 STOOD_IN = (4, 16)
-"""The costs of models with these numbers of random vectors are measured, to estimate the largest number of vectors within the limits."""
+"""A plan measures models with these numbers of random vectors, to estimate the largest number of vectors within the limits."""
 BOUNDING = 0.3
 """Fraction of the plan's time after which the measurement of models with random vectors is given up."""
 LEADERS = 6
@@ -75,7 +75,7 @@ A model that is verified is built twice, and the search makes five times as many
 most 2.4; the larger value leaves a reserve in case the PC becomes busy.
 """
 EMULATED_A_SECOND = 30e6
-"""Approximate number of instructions that are emulated per second.  On slower PCs a plan ends later than ``time``."""
+"""Approximate number of instructions that are emulated per second.  On slower PCs, a plan exceeds its time limit."""
 EMULATED = 600_000_000
 """Approximate number of instructions that are emulated in order to verify a model."""
 
@@ -160,7 +160,7 @@ class Search:
 
     def _tried(self, trial: Trial, found: Any) -> None:
         ram = self.limits.ram
-        # if the device gets no labels, a model that learns stays as it was trained on the recording
+        # if the device gets no labels, no model learns there: only the frozen model's result counts
         trial.found = found | {"learning": None} if self.labels == "never" else found
         for arm in self._arms_of(trial.arm.made.technique) if found.get("training") else ():
             arm.began_with(found["training"])
@@ -182,9 +182,9 @@ class Search:
         return sorted(fine, key=lambda trial: (trial.score, trial.bytes))
 
     def candidates(self, learning: bool | None = None) -> list[Trial]:
-        """Return all trials that may be chosen, the smallest error first.
+        """Return the trials of ``ranking`` whose models are of this kind.
 
-        learning: True for only models that learn on the device, False for only models that do not, None for all models.
+        learning: True for models that learn on the device, False for models that do not, None for all models.
         """
         return [trial for trial in self.ranking() if learning is None or trial.learns == learning]
 
@@ -198,20 +198,21 @@ class Search:
         return min(near, key=lambda trial: (trial.bytes, trial.score))
 
     def honest(self, learning: bool | None = None) -> Losses:
-        """Return the winner's losses on held-out rows, which took no part in choosing the winner."""
+        """Return the losses of winners on rows that took no part in choosing them: see ``nested``."""
         found = self.candidates(learning)
         return nested([trial.losses for trial in found], [trial.bytes for trial in found])
 
     def kinds(self) -> tuple[bool | None, ...]:
-        """Return the values of ``learning`` for which a winner is needed: None and, if it is not known whether the device gets labels, also
-        True and False.
+        """Return the values of ``learning`` for which a winner is needed.
+
+        They are None and, if the models predict labels and it is not known whether the device gets labels, False and True.
         """
         return (None,) if self.labels is not None or self.table.y is None else (None, False, True)
 
     def smaller(self, winner: Trial) -> Trial | None:
-        """Return the smallest trial whose error is within SMALLER of the winner's error, and that has at most half of the winner's bytes.
+        """Return the smallest trial with at most half of the winner's bytes and an error that SMALLER or, for monitors, WORSE allows.
 
-        The trial's model learns on the device if and only if the winner does.  Returns None if no trial qualifies, or if there is a target.
+        Its model learns on the device if and only if the winner does.  Returns None if there is no such trial, or if there is a target.
         """
         if self.limits.target is not None:
             return None
@@ -236,7 +237,7 @@ class Search:
         return max(NEAR * error, error + one_row)
 
     def _measure(self) -> None:
-        """Measure winners on the target, one after the other, until the winner of each of ``kinds`` fits.
+        """Measure winners on the target, one after the other, until the winner fits for each value in ``kinds()``.
 
         At most FEW_AT_ONCE models are measured for each batch.
         """
@@ -263,7 +264,7 @@ class Search:
         return {"amounts": amounts, "uses": uses, "costs": costs}
 
     def finish(self, trial: Trial) -> None:
-        """Train a frozen model again, now on the judged rows as well, which are the latest rows of the plant."""
+        """If the PC trains the model, train it again on all rows, because the judged rows are the plant's latest."""
         if trial.arm.made.trained_here and "final" not in trial.found:
             (found,) = self.workers.run([trial.arm.task(trial, None) | {"final": True}])
             trial.found |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
@@ -271,8 +272,8 @@ class Search:
     def _bound_trained(self, until: float) -> None:
         """Estimate the largest number of trained vectors that all limits allow.
 
-        Costs grow linearly with the number of vectors.  They are measured on models with random vectors, which cost the
-        same as trained ones and need no training.  until: the time at which unfinished measurements are given up.
+        Costs grow linearly with the number of vectors.  The measured models have random vectors, which cost the same as
+        trained vectors and need no training.  until: the time at which unfinished measurements are given up.
         """
         target = self.limits.target
         for arm in self._arms_of(TRAINED, NETWORK) if target is not None else ():
@@ -368,7 +369,7 @@ class Search:
         return [arm for arm in self.arms if arm.made.technique in techniques]
 
     def _best_arms(self) -> list[tuple[Arm, Trial]]:
-        """Return the arms that have a successful trial, each with its best trial, the best arm first."""
+        """Return (arm, best trial) for each arm that has a successful trial, the best arm first."""
         found = [(arm, best) for arm in self.arms if (best := arm.best) is not None]
         return sorted(found, key=lambda each: each[1].score)
 
@@ -409,7 +410,7 @@ class Search:
     def _may_fit(self, arm: Arm, size: int | None) -> bool:
         """Return whether all fields of the model fit into the RAM.
 
-        The generated C code may have fewer fields, but finding these fields takes as long as a trial.
+        The generated C code may have fewer fields, but finding out which ones takes as long as a trial.
         """
         if arm.made.spec is None or self.limits.ram is None:
             return True
@@ -444,7 +445,7 @@ def _smaller(size: int, used: float) -> int:
 def verified(
     search: Search, say: Callable[[str], None], learning: bool | None = None
 ) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
-    """Find the best model that passes its check on the target.
+    """Find the best model that is within the limits when it is checked on the target.
 
     Returns the model, the row of its check on the target (None without a target), and the used fraction of each limit.  If the PC trains
     the model, it is trained on all rows.  Raises NothingFits, which names the closest model, if no model fits.
@@ -458,7 +459,7 @@ def verified(
             return trial, None, search.limits.uses(ram=trial.found["ram_bytes"], flash=flash_of(trial.found))
         say(f"verifying {model_name(trial)} on {search.limits.target}")
         row = verify(search.table.whole(trial.content), search.table, search.limits.target)
-        # the same limit as when the trial was measured
+        # a model that fitted when it was measured may now use the reserve that HEADROOM leaves
         amounts, uses = taken(row, search.limits, 1.0 if trial.fits else HEADROOM)
         trial.found |= {"amounts": amounts, "uses": uses, "costs": row}
         if fits(uses):
@@ -480,7 +481,7 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
     emulator = find_target(target).counting
     x, y = table.device_rows(spec)
     few = FEW_VERIFIED * spec.stride
-    with engine_used(chosen_engine()):  # pykernel check also runs the reference engine
+    with engine_used(chosen_engine()):  # without the reference engine, which pykernel check also runs
         try:
             first = check_targets(spec, [target], emulator=emulator, stream=(x[:few], y[:few]), tries=0).rows[0]
         except UserError as error:  # the model was not measured before, and is too large
@@ -488,12 +489,12 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
         rows = min(len(x), rows_verified(spec, per_sample(spec, first)))
         row = check_targets(spec, [target], emulator=emulator, stream=(x[:rows], y[:rows])).rows[0]
     if not row["equal"]:
-        raise CheckFailed(f"{target}: the C differs from the simulation: {row['first_difference']}")
+        raise CheckFailed(f"{target}: the C code differs from the simulation: {row['first_difference']}")
     return row
 
 
 def per_sample(spec: Spec, costs: Mapping[str, Any]) -> int:
-    """Return the number of instructions per row of the rule's input, including those for all raw rows of a step."""
+    """Return the number of instructions for a row of the rule's input; with a signal stage, for all raw rows of a step."""
     return int(spec.stride * sum(call["max"] for call in called(costs).values()) or EMULATED)
 
 

@@ -121,7 +121,7 @@ class Losses:
     def deviation(self) -> float:
         """Standard deviation of the error."""
         spread = _root_sum(self.influence())
-        if self.of_classes:  # if no block has an error, the blocks show no spread
+        if self.of_classes:  # if all blocks are without errors, their spread is 0
             return max(spread, deviation_of(self.mean, int(self.rows.sum())))
         return spread / (2 * self.error) if self.error > 0 else 0.0
 
@@ -179,9 +179,10 @@ def deviation_of(part: float, count: int) -> float:
 
 
 def _line(values: np.ndarray, at: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-    """Fit a line to the blocks' values, (blocks,).  Returns None if its slope may be due to chance.
+    """Return a fitted line's values at the blocks, (blocks,), or None if the line's slope may be due to chance.
 
-    weights: the blocks' weights, which sum to 1.  Correlated neighbours give less information, so the slope's variance
+    values, at, weights: each block's value, position and weight, (blocks,).  The weights sum to 1.
+    Correlated neighbours give less information, so the slope's variance
     is multiplied by (1 + r) / (1 - r), where r is the correlation between a block's residual and the next block's.
     """
     t = at - weights @ at
@@ -201,8 +202,8 @@ def _root_sum(influence: np.ndarray) -> float:
 
 
 def as_good(one: Losses, best: Losses) -> bool:
-    """Return whether a model is as good as the best: its error is within NEAR, or it is within FAR and not
-    significantly larger in a paired test at 5 %."""
+    """Return whether a model is as good as the best: its error is at most NEAR times the best error, or it is not larger
+    than FAR and FAR_ROWS allow, and not significantly larger in a paired test at 5 %."""
     if one.error <= NEAR * best.error:
         return True
     if one.error > max(FAR * best.error, best.error + FAR_ROWS if one.of_classes else 0.0):
@@ -242,10 +243,10 @@ def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
 
 
 def promise(found: Losses) -> dict[str, float]:
-    """Return the error to expect on future rows, and half the width of its 95 % interval.
+    """Return a dict: "error" is the error to expect on future rows, and "within" is half the width of its 95 % interval.
 
     For classes, two right and two wrong rows are added (Agresti and Coull), because a few rows without an error prove little.
-    If errors grow, the result also has ``first`` and ``last`` (see ``Losses.growth``), and the interval is wider by the
+    If errors grow, the dict also has "first" and "last" (see ``Losses.growth``), and the interval is wider by the
     difference between the last block's error and the error over all rows.
     """
     told = {"error": found.error, "within": NEW * found.within}
@@ -261,9 +262,10 @@ def promise(found: Losses) -> dict[str, float]:
 
 
 def ratio(model: Losses, simple: Losses) -> dict[str, float] | None:
-    """Return the model's error divided by a simple predictor's error on the same rows, and the ratio's 95 % interval from paired blocks.
+    """Return a dict: "ratio" is the model's error divided by a simple predictor's error on the same rows; "low" and "high" are the ends
+    of the ratio's 95 % interval, from paired blocks.
 
-    The result is None if one of the errors is 0.
+    Returns None if one of the errors is 0.
     """
     if not model.mean > 0 or not simple.mean > 0:
         return None

@@ -16,7 +16,7 @@ from pykernel.tuning.tables import listed
 LASTS = 20
 """Alarms are joined if fewer than this many rows lie between them, and reported if they have at least this many rows."""
 KNOWN, RELEARN, FEWEST = 1500, 400, 400
-"""KNOWN: number of rows at the beginning of a pass (at most a quarter of the recording) that raise no alarms.
+"""KNOWN: number of rows at the beginning of each pass over the recording, at most a quarter of it, that raise no alarms.
 RELEARN: number of rows in alarm after which a state becomes normal.  FEWEST: minimum number of rows in a recording."""
 LONGEST_PERIOD, WAVES, CHANNELS, PERIODS = 200, 0.3, 8, 8
 """LONGEST_PERIOD: longest period of an oscillation, in rows.  WAVES: minimum autocorrelation at a lag of one period.  At a lag of half a
@@ -80,7 +80,7 @@ def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
             f"{unit}s {named} are unlike all other {unit}s: if the machine was faulty then, leave these {unit}s "
             "out, because a monitor learns them as normal"
         )
-    # inputs that oscillate together with the label are not a waveform
+    # if the label oscillates as well, the inputs are not raw waveforms
     beside = None if table.y is None or table.of_classes else period_of(table.y.reshape(len(table.y), -1))
     if table.stage is None and table.x.shape[1] <= CHANNELS and beside is None and (period := period_of(table.x)):
         window, channels = max(64, 1 << (PERIODS * period - 1).bit_length()), ", ".join(f'"{name}"' for name in columns)
@@ -88,7 +88,7 @@ def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
         what, taken = model if table.y is None else features
         novelty = "[novelty] and " * (table.y is None)
         told.append(
-            f"the columns oscillate about once every {period} rows: if they are a raw waveform, a {what} with features is usually better; "
+            f"the columns oscillate with a period of about {period} rows: if they are raw waveforms, a {what} that uses signal features is usually better; "
             f"use {option('spec')} with a spec that has {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
         )
     return told

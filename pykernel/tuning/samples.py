@@ -55,7 +55,7 @@ def read(
     """Read a CSV file into memory.  Files in other formats are only opened, to be read in parts, and only their label
     is kept in memory.
 
-    Raises UserError.
+    Raises UserError if the file, the inputs or the labels are not valid.
     """
     path = Path(data)
     if data == "-" or path.suffix.lower() in TEXTS:
@@ -98,8 +98,9 @@ def read(
 
 
 def _names(data: str, inputs: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
-    """Return the inputs of a file with named columns, and the other columns.  If no inputs are given, all numeric columns except the label
-    are inputs.
+    """Return the names of the inputs, and of the columns that are left out, in a file with named columns.
+
+    If inputs are given, the second list is empty.  Otherwise, all numeric columns except the label are inputs.
     """
     columns = table_columns(data)
     names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
@@ -117,7 +118,7 @@ def _positions(
     wanted = [_position(each, width, data, option("inputs")) for each in inputs] or None
     if wanted is None and of_label is not None:
         wanted = [j for j in range(width) if j != of_label]
-        assumed.append(f"{len(wanted)} inputs: all columns but {of_label}")
+        assumed.append(f"{len(wanted)} inputs: all columns except column {of_label}")
     return wanted, of_label
 
 
@@ -156,7 +157,7 @@ def _position(text: str, width: int, data: str, given: str) -> int:
 def _labels(
     data: str, column: str, y: np.ndarray, wanted: Sequence[str], kfd: bool
 ) -> tuple[np.ndarray, list[str] | None]:
-    """Return the label's numbers unchanged or, for classes, the class indices and names."""
+    """Return (numbers, None) with the label's numbers unchanged or, for classes, (class indices, class names)."""
     if not wanted and not kfd:
         return y, None
     there = np.unique(y)
@@ -165,7 +166,7 @@ def _labels(
             values = [float(each) for each in wanted]
         except ValueError:
             raise UserError(
-                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give the numbers that are classes"
+                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give the classes as numbers"
             ) from None
         unknown = sorted(set(there.tolist()) - set(values))
         if unknown:
@@ -186,7 +187,7 @@ def _labels(
     counts = np.bincount(positions, minlength=len(names))
     if not counts.all():
         raise UserError(
-            f"{data}: column {column} is never {names[int(counts.argmin())]}; leave it out of {option('classes')}"
+            f"{data}: column {column} is never {names[int(counts.argmin())]}; leave this class out of {option('classes')}"
         )
     return positions, names
 

@@ -41,8 +41,9 @@ def first_judged(rows: int) -> int:
 class Stage:
     """A signal stage, and the recorded rows that it turns into steps.
 
-    base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: the rows' labels, which are (rows, 0) if
-    there are no labels, or if the labels are measures of the signal.  raw_rows: the number of raw rows, and the number of gaps.
+    base: name, precision, [signal] and [label] of the spec; [novelty] for a monitor; the scaling in [input] for int16.
+    x: raw rows, (rows, CHANNELS).  y: the rows' labels: an array of shape (rows, 0) if there are none, or if they are measures of the
+    signal.  raw_rows: counts of the raw rows and their gaps (``RawRows.report``).
     """
 
     base: Content
@@ -55,7 +56,7 @@ class Stage:
         content = dump(spec)
         label = {key: value for key, value in content.get("label", {}).items() if key in (*NAMES, "classes")}
         base: Content = {key: content[key] for key in ("name", "precision", "signal") if key in content}
-        if spec.real.is_int16:  # the features depend on ranges and centers
+        if spec.real.is_int16:  # in int16, the features depend on these keys
             base["input"] = {
                 key: value for key, value in content["input"].items() if key in ("center", "scale", "max_abs")
             }
@@ -71,7 +72,8 @@ class Stage:
         return other.scaled(other.steps()[0]) if "center" in self.base.get("input", {}) else other
 
     def scaled(self, x: np.ndarray) -> Stage:
-        """Return the stage with center, scale and ranges computed from the steps before the judged ones.
+        """For an int16 model with the default scaling, return the stage with a center, scales and ranges that are computed
+        from the steps before the judged ones.  Otherwise, return this stage.
 
         Without these values, an int16 model would take the largest possible magnitudes of the features as their
         ranges.  A feature beyond twice the recorded range is clipped.
@@ -111,7 +113,7 @@ class Stage:
         return np.concatenate([batch.x for batch in made]), np.concatenate([batch.y for batch in made])
 
     def inside(self, spec: Spec) -> Content:
-        """Return the content of the inner model of a spec with this stage."""
+        """Return the content of the inner model of ``spec``, a whole model with this stage."""
         content = dump(spec.inner)
         content["input"] = content.get("input", {}) | self.seen(spec)
         content["input"].pop("columns", None)
@@ -122,7 +124,7 @@ class Stage:
 
     @staticmethod
     def seen(spec: Spec) -> Content:
-        """Return dim, max_abs and resolution of the inner model's [input], which follow from [signal]."""
+        """Return the keys "dim", "max_abs" and "resolution" of the inner model's [input], which follow from [signal]."""
         own = dump(spec).get("input", {})
         return {"dim": spec.dim} | {key: own[key] for key in ("max_abs", "resolution") if key in own}
 
@@ -132,7 +134,9 @@ class Stage:
         given = {key: value for key, value in content.get("input", {}).items() if key not in DERIVED}
         if inner.real.is_int16:  # the inner model's ranges may be narrower than those from [signal]
             given["max_abs"] = content["input"]["max_abs"]
-        if isinstance(inner.input, StandardisedInput):  # with [signal], standardise is true if the key is missing
+        if isinstance(
+            inner.input, StandardisedInput
+        ):  # the inner model's value, because the default with [signal] is true
             given["standardise"] = inner.standardises
         label = {key: value for key, value in content.get("label", {}).items() if key not in NAMES}
         label |= {key: value for key, value in self.base.get("label", {}).items() if key in NAMES}

@@ -34,14 +34,14 @@ MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained", "network")
 
 
 FEW_ROWS, ALIKE, CHANCE = 50, 0.1, 4.0
-"""Rows are considered to follow each other in time if there are at least FEW_ROWS rows, and if the correlation of
-neighbouring errors exceeds both ALIKE and CHANCE times the standard deviation that it has by chance.
+"""Rows are considered to follow each other in time if there are at least FEW_ROWS rows, and if the correlation between the
+errors of neighbouring rows exceeds ALIKE, and also CHANCE times the standard deviation of the correlation by chance.
 """
 
 
 @dataclass
 class LabelledTable:
-    """The rows of a file, with sentences about assumptions and warnings.
+    """The rows of a file, with warnings, and sentences about assumptions.
 
     x: inputs, (l, d).  y: labels, (l,), numbers or class indices.
     stage: the signal stage that computed these rows from raw rows, if there is one.
@@ -94,7 +94,7 @@ class LabelledTable:
         return follows(errors, ~self.apart) > max(ALIKE, CHANCE / math.sqrt(len(self.y)))
 
     def label(self) -> dict[str, Any]:
-        """[label] of the spec."""
+        """Return [label] of the spec."""
         return {"column": self.column, **({"classes": self.classes} if self.classes else {})}
 
     @property
@@ -118,8 +118,8 @@ def read_table(
 
     inputs: names of columns.  Without names, the inputs are all other columns of numbers, except constant columns and times.
     classes: the label's classes, in order.  If no classes are given, they are found in the data if the label is text,
-    or if ``model`` is kfd.
-    model: the model to train.  None means kfd for classes, and ls-svm for numbers.
+    or if ``model`` is "kfd".
+    model: the model to train.  None means "kfd" for classes, and "ls-svm" for numbers.
     signal: precision and [signal] of a spec.  The signal stage computes the samples from its channels, which are given
     as inputs.  A label that is one of the channels is forecast.
     Raises UserError with a one-sentence message.
@@ -209,7 +209,7 @@ def _labels(read: WholeTable, label: str, classes: Sequence[str] = ()) -> list[s
 def _classes_of(
     name: str, column: str, cells: Sequence[str], given: Sequence[str], numeric: bool, model: str | None
 ) -> list[str] | None:
-    """Return the label's classes, in their order, or None if the label is a number."""
+    """Return the label's classes, in the given order or sorted, or None if the labels are numbers."""
     there = {cell for cell in cells if cell}
     if given:
         unknown = sorted(there - set(given))
@@ -219,7 +219,9 @@ def _classes_of(
             )
         missing = [each for each in given if each not in there]
         if missing:
-            raise UserError(f"{name}: column {column!r} is never {missing[0]!r}; leave it out of {option('classes')}")
+            raise UserError(
+                f"{name}: column {column!r} is never {missing[0]!r}; leave this class out of {option('classes')}"
+            )
         return list(given)
     if numeric and model != "kfd":
         return None
@@ -247,7 +249,7 @@ def positions_of(cells: Sequence[str], classes: Sequence[str]) -> np.ndarray:
 
 
 def _need_rows(table: LabelledTable) -> None:
-    """Raise UserError if there are too few labelled rows."""
+    """Raise UserError if there are too few labelled rows, or if there is no row of a class."""
     name, column, classes, steps = table.name, table.column, table.classes, table.stage is not None
     # reasons for missing steps
     why = [*table.warnings, "a step has the label of its last raw row: label more rows, or take a shorter hop"][0]
@@ -308,7 +310,7 @@ def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
         if len(few) != 2 or len(set(cells) - {""}) != 2:
             if few:
                 table.assumed.append(
-                    f"the label's {len(few)} different values are numbers; if they are classes, name them in a spec, [label] classes, "
+                    f"the label's {len(few)} different values are numbers; if they are classes, list them in a spec, as [label] classes, "
                     f"and give {option('spec')}"
                 )
             return
@@ -367,7 +369,7 @@ def read_columns(
     kinds: dict[str, str] = {}
 
     def choose(names: list[str]) -> dict[str, str]:
-        if header:  # the file of another device
+        if header:  # the first device's file determines the columns
             return kinds
         header.extend(filter(None, names))
         refuse(
@@ -380,7 +382,7 @@ def read_columns(
                 f"{name}: the label's column is '', and no column has that name; give one of {listed(header)}",
             ),
             (
-                # column names 0, 1, ... are those that pandas writes
+                # names 0, 1, ... are allowed, because pandas writes them for columns without names
                 not inputs and all(map(is_number, header)) and [*map(float, header)] != [*range(len(header))],
                 f"{name}, line 1: holds numbers, {listed(header)}, where the columns' names should be; put a line with names above it",
             ),
@@ -489,7 +491,7 @@ class WholeTable:
         return cells
 
     def without(self, codes: Iterable[float]) -> Iterator[dict[str, Any]]:
-        """Treat further numbers as missing values.  Yields a description of each number's cells, as plain values."""
+        """Treat these numbers as missing values, too.  Yields a dict that describes the cells with one of the numbers in one column."""
         for value in codes:
             for each, values in self.numeric.items():
                 if (here := values == value).any():
@@ -510,7 +512,7 @@ class WholeTable:
         return used.report(chosen=chosen, inputs=list(inputs), label=label, left_out=out, times=self._times(out))
 
     def _times(self, left_out: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-        """Describe the intervals in the first column of times.  Returns None if the intervals are even."""
+        """Describe the intervals in the first column of times.  Returns None if they are even, or if there is no such column."""
         for each in left_out:
             name = each["column"]
             if each["why"] == "time":
@@ -522,7 +524,7 @@ class WholeTable:
         return None
 
     def left_out(self, name: str) -> dict[str, Any]:
-        """Return the reason why a column is not an input."""
+        """Return a dict with the reason ("why") for which a column is not an input, and with examples of its words."""
         values, words, such_as = self.numeric.get(name), list[str](), ""
         if name in logged(self.header):
             why = "logged"

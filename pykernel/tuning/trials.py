@@ -101,9 +101,10 @@ def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, An
     """Return a model's errors on the judged rows: the root mean square error or, for classes, the fraction of wrong predictions.
 
     others: the models for the table's second and later folds.
-    frozen, learning: the error, its standard deviation (from blocks of rows), the number of scored rows, and the losses
-    of each block; None if too few rows got a prediction, and for ``learning`` also if the model does not learn.
-    diverged: number of updates that were refused because the model would leave its range.
+    In the result, "frozen" and "learning" are dicts with the error, its standard deviation (from blocks of rows), the
+    number of scored rows, and the losses of each block.  They are None if too few rows got a prediction; "learning" is
+    also None if the model does not learn.  "diverged" is the number of updates that were refused because the model
+    would leave its range.
     """
     frozen, learning, wrong = zip(*map(_answers, (spec, *others), table.folds), strict=True)
     found = {
@@ -191,7 +192,10 @@ def _retrained(model: HostModel, table: Table, first: int, end: int, question: s
 
 
 def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | None:
-    """Return error, standard deviation, number of scored rows and the losses of each block, or None if too few rows got a prediction."""
+    """Return a dict with the error, its standard deviation, the number of scored rows, and the losses of each block (``Losses.report``).
+
+    Returns None if too few rows got a prediction.
+    """
     known = np.concatenate([fold.compared(fold.judged) for fold in table.folds])
     y = np.concatenate([fold.labels[fold.judged] for fold in table.folds])
     answers = np.asarray(answers, np.float64).reshape(y.shape)
@@ -210,10 +214,10 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
 
 
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return error, standard deviation and bytes of each simple predictor on the same rows.  labels: "never" if the device gets no labels.
+    """Return a dict for each simple predictor, with its error and standard deviation on the judged rows, and its bytes.
 
-    frozen: the results of a predictor that learned only the first rows or, with many devices, the rows of the training devices.  The
-    predictor "last label" has no such results.
+    The key "frozen" has the results of a predictor that learned only the first rows or, with many devices, the rows of the training
+    devices.  The predictor "last label" has no such results.  labels: "never" if the device gets no labels.
     """
     if table.y is None:
         return {}
@@ -257,17 +261,17 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
     A task from ``Combination.task`` already holds this content, unless vectors are chosen from the data.
 
-    A task for a rule with vectors has base (name, input, label), rule, size (n), method (of the basis) and width (sigma for
-    standardised inputs).  The ridge is the largest ridge with a good leave-one-out error.  A "frozen" model is an LS-SVM
-    on the basis, or a ridge regression; "kfd" takes only the vectors and the ridge, and is trained on the device.  O(l n^2) for l rows.
-    Raises UserError.
+    If they are, the task has the keys "base" (name, input and label of the spec), "rule", "size" (number of vectors n),
+    "method" (technique) and "width" (sigma for standardised inputs).  The ridge is the largest ridge with a good leave-one-out error.  A
+    "frozen" model is an LS-SVM on the basis, or a ridge regression; "kfd" takes only the vectors and the ridge, and is trained on the
+    device.  O(l n^2) for l rows.  Raises UserError if the model cannot be made.
 
-    For trained vectors and networks, the task may have ``training``, which are settings that a first training chose.  Otherwise the
-    settings are chosen on held-out rows, and written to the argument ``training``.
+    For trained vectors and networks, the task may have the key "training": settings that a first training chose.  Otherwise, the settings
+    are chosen on held-out rows, and written to the argument ``training``.
     """
     if "spec" in task:
         given = dict(task["spec"])
-        # the given numbers are for the features of another [signal]
+        # the center and scale in the given spec belong to the features of another [signal], so they are replaced
         if "signal" in task and "center" in given["input"]:
             own = None if table.stage is None else table.stage.base.get("input")
             given["input"] = given["input"] | (own or scaled_input(Known(table.x[: table.split])))
@@ -399,7 +403,7 @@ def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Cont
 
 
 def headed(content: Content, rule: str) -> Content:
-    """Return the content of a model with this rule that starts as the frozen model and continues to learn, mixed with a linear expert.
+    """Return the content of a model that starts as the frozen model, continues to learn with this rule, and is mixed with a linear expert.
 
     For rule "frozen", the content is returned unchanged.
     """
@@ -410,7 +414,7 @@ def headed(content: Content, rule: str) -> Content:
 
 
 def stand_in(made: Combination, size: int, table: Table) -> Content:
-    """Return a model with ``size`` random vectors.
+    """Return the content of a model with ``size`` random vectors.
 
     On a device, this model needs as many bytes and as much time as a model that ``content_of`` trains.
     """
@@ -489,8 +493,12 @@ class Watched:
     """The results of a monitor on rows with faults."""
 
     rate: float  # the wanted fraction of fault-free rows in alarm
-    faults: list[tuple[Fault, int, bool]] = field(default_factory=list)  # fault, device, whether it is missed
-    others: list[int] = field(default_factory=lambda: [0, 0])  # rows without a fault, and how many are in alarm
+    faults: list[tuple[Fault, int, bool]] = field(
+        default_factory=list
+    )  # (fault, device, whether the monitor missed the fault)
+    others: list[int] = field(
+        default_factory=lambda: [0, 0]
+    )  # number of fault-free rows, and how many of them are in alarm
 
     def take(self, alarmed: np.ndarray, faults: Sequence[Fault], device: int = 0) -> None:
         """Count the rows of a repetition.  alarmed: whether each row is in alarm.  A fault is detected if one of its rows is in alarm."""
@@ -504,8 +512,8 @@ class Watched:
 
         error: the fraction of faults that are missed.  deviation, within: the error's standard deviation, and half the width of its 95 %
         interval, from blocks of the recording or from devices.  scored: number of faults.  other_rows: the fraction of fault-free rows in
-        alarm.  rate: the wanted value of other_rows.  keeps_rate: whether other_rows is at most TWICE times rate.  missed, manners: for
-        each kind and each manner, the number of missed faults, and the number of all faults.
+        alarm.  rate: the wanted value of other_rows.  keeps_rate: whether other_rows is at most TWICE times rate.  missed, manners:
+        (number of missed faults, number of all faults) for each kind of fault, and for each manner.
         """
         if not self.faults:
             raise UserError(
@@ -543,8 +551,8 @@ def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
 def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
     """Return the results of a monitor, with its threshold, on rows with faults: see ``Watched.report``.
 
-    As on a device, the monitor continues to learn through all repetitions with one type of fault.  Each device and
-    manner has a separate monitor.
+    As on a device, the monitor continues to learn through all repetitions with one manner of faults.  There is a new
+    monitor for each device and each manner.
     promise: whether to use rows that took no part in choosing a model, with more and different faults.
     """
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
@@ -556,10 +564,11 @@ def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
 def _repetitions(
     spec: Spec, table: Table, promise: bool, made: Callable[[], Callable[[np.ndarray], np.ndarray]]
 ) -> Iterator[tuple[np.ndarray, list[Fault], int]]:
-    """Yield, for each repetition of a device's rows, the monitor's result for each row, the faults in the repetition, and the device's
-    index.
+    """Yield (results, faults, device) for each repetition of a device's rows: the monitor's result for each row, the faults in this
+    repetition, and the index of the device.
 
-    Each device gets a new monitor for each way in which faults can occur, because a real machine fails in only one way.
+    Each device gets a new monitor for each manner, because a real machine fails in only one manner.  made: makes a new monitor, a
+    function that returns a result for each row.
     """
     watched, (seed, count) = watched_rows(spec, table, promise), PROMISE if promise else CHOICE
     for number, (before, rows) in enumerate(watched):

@@ -71,7 +71,7 @@ def need_possible(given: Fit) -> None:
         ),
         (
             given.model in BASIS_MODELS and given.label is None,
-            f"{option('model', given.model)} is trained on labels; give {label}, their column",
+            f"{option('model', given.model)} is trained on labels; name their column with {label}",
         ),
         (
             _coordinates(given) and (given.n_max or 0) > OUTPUTS_LIMIT,
@@ -80,11 +80,11 @@ def need_possible(given: Fit) -> None:
         ),
         (
             given.rule == "kfd" and given.label is None,
-            f"{option('rule', given.rule)} separates classes; give {label}, their column",
+            f"{option('rule', given.rule)} separates classes; name their column with {label}",
         ),
         (
             count is not None and (given.label is not None or given.rule is not None),
-            f"{features} needs neither a label nor a rule; leave out {label} and {option('rule')}, or {features}",
+            f"{features} does not go with a label or a rule; leave out either {features}, or {label} and {option('rule')}",
         ),
         (count is not None and not given.makes_spec, f"{features} needs a spec; give {output} SPEC"),
         (
@@ -97,11 +97,11 @@ def need_possible(given: Fit) -> None:
         ),
         (
             given.classes is not None and given.label is None,
-            f"{option('classes')} needs a label; give {label}, its column",
+            f"{option('classes')} needs a label; name its column with {label}",
         ),
         (
             given.confidence is not None and not given.tau,
-            f"{confidence} needs {tau}, the part of tr K that may be left out, such as {option('tau', 0.01)}",
+            f"{confidence} needs {tau}; give the part of tr K that may be left out, such as {option('tau', 0.01)}",
         ),
     )
     make_spec(
@@ -120,7 +120,9 @@ def _need_table(given: Fit) -> None:
                 f"{option(name)} applies only to machines that are trained on a table in memory, but {asks}; leave {option(name)} out"
                 + f", or give {option('label')}" * (why == "label")
             )
-    many = f"; give one table, or a folder of one table's .parquet files{', or the label' * (why == 'label')}"
+    folder = "a folder of one table's .parquet files"
+    remedy = f"{folder}, or {option('label')}" if why == "label" else f"or {folder}"
+    many = f" of one table; give one table, {remedy}"
     if not isinstance(given.data, str | Path):
         raise UserError(f"several tables were given, but {asks}{many}")
     if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
@@ -132,11 +134,11 @@ def _need_table(given: Fit) -> None:
 
 
 def _need_trained(given: Fit) -> None:
-    """Raise UserError unless the rule is nystrom-rls and there is a label, and for arguments that do not apply to trained vectors."""
+    """Raise UserError unless the rule is nystrom-rls and there is a label, or if an argument does not apply to trained vectors."""
     if given.rule != "nystrom-rls" or given.label is None:
         rule = option("rule", "nystrom-rls")
         raise UserError(
-            f"{option('method', TRAINED)} is for weights that the device continues to learn; give {rule} and {option('label')}"
+            f"{option('method', TRAINED)} is for models whose weights the device continues to learn; give {rule} and {option('label')}"
         )
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
     need_unset(given, (*widths, "tau", "candidates", "points"), "method")
@@ -153,7 +155,9 @@ def _write(
     with all_or_none():
         if given.report is not None:
             page.write(Path(given.report))
-        if spec is None:  # this file is written last, because a second run is refused if it exists
+        if (
+            spec is None
+        ):  # written last, so that a failed run can be repeated: without --force, fit does not replace this file
             basis.save(Path(str(given.output)))
         elif given.output is not None:
             write_file(Path(given.output), spec.to_toml())

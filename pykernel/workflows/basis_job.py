@@ -54,8 +54,8 @@ TUNED_ROWS = 5000
 LIMIT_ROWS = 3000
 """Largest number of rows for which the Gram matrix's eigenvalues are computed, to compare the basis with the best possible one."""
 PULL = 1e-2
-"""Weight of the penalty that pulls the trained widths towards their initial values, if the device learns the weights.  With a
-smaller penalty, kernels become so wide that their functions are nearly linearly dependent."""
+"""Factor of the penalty that pulls the trained widths towards their initial values, for a model whose weights the device learns.
+With a smaller factor, kernels become so wide that their functions are nearly linearly dependent."""
 MARGIN = 1.01
 """Smallest residual of a chosen vector, as a multiple of the smallest residual that the spec's precision allows.
 
@@ -107,7 +107,7 @@ def _model(options: Asked) -> Model:
     if options.rule == "kfd":
         if given is not None:
             raise UserError(
-                f"{option('model', given)} does not go with {option('rule', 'kfd')}, which is a model itself; leave {option('model')} out"
+                f"{option('model', given)} does not go with {option('rule', 'kfd')}, which is itself a model; leave {option('model')} out"
             )
         return "kfd"
     if options.rule == "nystrom-rls" and given == "ls-svm":
@@ -170,9 +170,8 @@ def begin(request: Request, show: Show) -> Job:
 
 
 def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
-    """Train vectors and widths.  Returns the rows, scaled by the trained widths, and the vectors, scaled in the same way, (n, D).
-
-    After this scaling, the kernel's width is 1.
+    """Train vectors and widths.  Returns the rows scaled by the trained widths, and an array of shape (n, D) with the vectors,
+    which are scaled in the same way.  After this scaling, the kernel's width is 1.
     """
     assert samples.y is not None
     options, n_max = request.options, request.n_max
@@ -237,7 +236,7 @@ class Job(Request):
         return MercerKernel(options.kernel, gamma, coef0, degree, options.normalise)
 
     def _width(self) -> float:
-        """Return the given width, or the best of several widths on a sample of the rows."""
+        """Return the width.  If there are several to choose from, this is the best one on a sample of the rows."""
         options, rows = self.options, self.scaled.rows
         at, x = self._sample()
         widths = self.widths
@@ -283,7 +282,7 @@ class Job(Request):
         )
 
     def _of_moved(self, kernel: MercerKernel, vectors: np.ndarray) -> Basis:
-        """Return the basis of the trained vectors, without those that lie in the span of the others, within the device's precision.
+        """Return a basis of the trained vectors.  It omits vectors that, within the device's precision, lie in the span of the others.
 
         The part of tr K that this basis leaves out is measured on a sample of the rows.
         """
@@ -294,7 +293,7 @@ class Job(Request):
         return replace(basis, indices=nowhere, trace=trace.clip(0), exact=False, method=TRAINED, stopped="n_max")
 
     def _sample(self) -> tuple[np.ndarray, np.ndarray]:
-        """Draw at most TUNED_ROWS rows.  Returns the rows' positions, in ascending order, and the rows."""
+        """Draw at most TUNED_ROWS rows.  Returns their positions in ascending order, and the rows themselves."""
         count = len(self.scaled.rows)
         at = np.arange(count)
         if count > TUNED_ROWS:
@@ -309,7 +308,7 @@ class Job(Request):
         assert samples.y is not None
         y = samples.y if at is None else samples.y[at]
         if samples.classes is None:
-            # subtract the mean, as [label] center does on the device
+            # for trained vectors, subtract the mean, as [label] center does on the device
             return Targets.of_values(y if self.moved is None else y - samples.y.mean())
         return Targets.of_classes(y, len(samples.classes), "counts" if self.model == "kfd" else "signs")
 
@@ -333,7 +332,10 @@ class Job(Request):
 
 
 def spec_of(job: Job, chosen: Chosen) -> Spec:
-    """Return a spec whose model uses the basis.  On the device, this model predicts, learns or is trained."""
+    """Return a spec whose model uses the basis.
+
+    The rule decides whether the device only predicts with this model, continues to learn it, or trains it.
+    """
     options, samples, machine = job.options, job.samples, chosen.machine
     label: dict[str, Any] | None = None
     if samples.column is not None:
@@ -362,7 +364,7 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
 
 
 def _learning(job: Job, selection: Selection | None) -> dict[str, Any]:
-    """Return the sections of a model that learns on the device."""
+    """Return the spec's sections for a model that learns on the device."""
     if job.options.rule == "kfd":
         assert selection is not None
         return {"learning": {"rule": "kfd", "ridge": selection.ridge}}
@@ -449,7 +451,8 @@ def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
 
 def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> list[str]:
     difference, typical = report["rounding"]["difference"], report["typical_error"]
-    if chosen.sigma is not None:  # the smallest feature's root mean square
+    if chosen.sigma is not None:
+        # features have no error, so the difference is compared with the root mean square of the smallest feature
         typical = (float(chosen.sigma[-1]) - report["features"]["shrinkage"]) / math.sqrt(report["rows"])
     if chosen.machine is None or difference <= COARSE * typical:
         return []
@@ -460,9 +463,10 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
 
 
 def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
-    """For each number of vectors, 0 to n, return the smallest fraction of tr K that a basis can leave out, in O(l^3).
+    """Return a list with, for each number of vectors from 0 to n, the smallest fraction of tr K that a basis of this size can leave out.
 
-    This is the sum of the remaining eigenvalues of K / tr K.
+    This fraction is the sum of all but the largest eigenvalues of K / tr K.  The cost is O(l^3); with more than LIMIT_ROWS rows, the
+    result is None.
     """
     rows = job.scaled.rows
     if len(rows) > LIMIT_ROWS:

@@ -128,9 +128,9 @@ def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def surely(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the mean difference of two losses, first - second, divided by its standard error.
+    """Return the mean of first - second, divided by the standard error of this mean.
 
-    first, second: (rows,).
+    first, second: two models' losses on the same rows, (rows,).
     """
     difference = first - second
     deviation = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0

@@ -42,13 +42,13 @@ def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
 class Checked(Result):
     """The result of a check: whether the C code computes the same bytes as the host, and the code's costs.
 
-    rows: one row for each build, target or board: ``equal``, bytes, and the calls' instructions.  on_target: rows of a check on the
-    CPU of the spec's [target], if [target] has limits that need this check.  figures: bytes and other figures of the model.
+    rows: one row for each build, target or board, with ``equal``, bytes, and the instructions of each call.  on_target: rows of a
+    check on the CPU of the spec's [target], if [target] has limits that need this check.  figures: bytes and other figures of the model.
     simple_bytes: memory of simple predictors.
-    engine: the engine that simulated the model.  witnesses: one row for each other engine that learned the same stream:
-    ``engine``, ``equal``, ``first_difference``.
-    exceeded: one sentence for each limit of the [target] that is exceeded.  loads: fractions of the processor's time, if a
-    sampling rate was given.
+    engine: the engine that simulated the model.  witnesses: one row for each other engine that learned the same stream, with
+    ``engine``, ``equal`` and ``first_difference``.
+    exceeded: one sentence for each limit of the [target] that is exceeded.  loads: for each target or board, the fraction of the
+    processor's time that the model takes; empty if no sampling rate was given.
     """
 
     name: str
@@ -171,12 +171,12 @@ def count_of(asked: Check) -> int:
 
 
 def how_of(asked: Check) -> dict[str, Any]:
-    """Return the arguments for this machine's compilers."""
+    """Return the given arguments that apply only to this machine's compilers: name -> value."""
     return {name: value for name in ("levels", "compilers", "engine") if (value := getattr(asked, name)) is not None}
 
 
 def _need_possible(asked: Check) -> None:
-    """Raise UserError for invalid numbers, and for arguments that need a target if no target was given."""
+    """Raise UserError if a number is invalid, if arguments contradict each other, or if one needs another that was not given."""
     target, board, rate = option("target"), option("board"), option("rate")
     amounts = {"clock": asked.clock, "rate": asked.rate, "current": asked.current}
     of_targets = {
@@ -232,7 +232,8 @@ def _need_possible(asked: Check) -> None:
 
 
 def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each row, return the fraction of the processor's time that the model takes, and the electric charge.
+    """Return a dict for each row, with the fraction of the processor's time that the model takes and, if a current was given, the charge
+    per day.
 
     The list is empty if no rate was given.
     """

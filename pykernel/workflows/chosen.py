@@ -45,8 +45,8 @@ MINUTE = 13 * 3 * 2**20
 EVERY and MINUTE are constants instead of measured times, so that a spec does not depend on the machine.
 """
 PAIRS = 2048
-"""For more rows than this, vectors are not chosen by comparing all pairs of rows, because that takes three times as long and gives the
-same errors."""
+"""For more rows than this, the method sgma replaces exhaustive, which compares all pairs of rows: exhaustive takes three times as long
+and leads to the same errors."""
 FEW, MANY = 16, 512
 """Smallest and largest default number of vectors."""
 
@@ -88,12 +88,12 @@ class ChosenJob(Job):
     def trained_for(self) -> str:
         """The precision of the estimator.
 
-        A model for int16 is trained in another precision, and rounded afterwards.
+        A model for int16 is trained in float32, and rounded afterwards.
         """
         return "float32" if self.options.precision == "int16" else self.options.precision
 
     def machine(self, vectors: int | None) -> Any:
-        """Return the unfitted estimator.  vectors: the number of vectors to choose; None: all rows."""
+        """Return the unfitted estimator.  vectors: the number of vectors to choose; None for all rows."""
         options, table = self.options, self.table
         work = len(self.train) * (vectors or len(self.train)) ** 2
         parameters: dict[str, Any] = {
@@ -116,8 +116,8 @@ class ChosenJob(Job):
         }
         machine = kinds[table.model, table.classes is not None](options.kernel, **parameters)
         if options.ridge is None and self.trained_for == "float32" and table.model != "kfd":
-            # weights are residuals r / ridge; the rounding error of a sum of l weights is at most 2^-24 l r / ridge,
-            # which is within COARSE r for ridges of at least 1.2e-6 l
+            # each weight is a residual r divided by the ridge, so the rounding error of a sum of l weights is at most
+            # 2^-24 l r / ridge; for ridges of at least 1.2e-6 l, this is at most COARSE r
             _, ridges = self.grid(machine)
             machine.ridge = [ridge for ridge in ridges if ridge >= 0.99 * LEAST_RIDGE * ridges[-1]]
         return machine
@@ -125,7 +125,7 @@ class ChosenJob(Job):
     def _basis_parameters(self) -> dict[str, Any]:
         """Return parameters for the choice of vectors.
 
-        Vectors that float32 can hardly distinguish from the span of earlier vectors are not chosen.
+        Vectors that the estimator's precision can hardly distinguish from the span of earlier vectors are not chosen.
         """
         epsilon = LEAST_ALD_THRESHOLD.get(self.trained_for, 0.0)
         rows, method = len(self.train), self.options.method or "auto"

@@ -33,12 +33,12 @@ from pykernel.workflows.requests import Demo
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
 FORGETTING = 0.999
-"""Forgetting factor of the linear models, which gives a memory of about six weeks.  The data drift over the year, so
-linear models without forgetting are worse."""
+"""Forgetting factor of the linear models: they remember about six weeks.  The data drift over the year, so linear models
+that forget nothing are worse."""
 
 
 def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
-    """Return the forecasts of a linear rule in float32, and the bytes of the rule's state."""
+    """Return the forecasts of a linear rule in float32, and the size of the rule's state in bytes."""
     learning = {"rule": rule, "forgetting": forgetting}
     spec = make_spec({"name": "linear", "input": {"dim": x.shape[1]}, "learning": learning})
     return HostModel(spec).prequential(x, y)[0], build(spec).figures["state_bytes"]
@@ -67,8 +67,9 @@ def run_demo(
     """Run all steps from data to a checked C project in ``out``.  Returns the figures as plain values, and a document about them.
 
     Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.html`` and the project
-    ``out/bikeshare/``: either all of them or none.  progress: called with the fraction of the work that is done, from 0 to 1,
-    and the next step.  Without a compiler, the C code is written but not compared.  Raises UserError if the folder cannot be written.
+    ``out/bikeshare/``: either all of them or none.  progress: called with the fraction of the work that is done
+    (0 to 1) and the name of the next step.  Without a compiler, the C code is written but not compared.  Raises UserError if the
+    folder cannot be written.
     """
     with new_folder(Path(out)), engine_used(chosen_engine()):
         return _run_demo(Path(out), default_spec(), progress)
@@ -95,7 +96,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         here, ok = report.rows, report.ok
     except UserError as missing:
         notes.append(str(missing))
-    progress(0.9, f"some weeks on an emulated {TARGET}")
+    progress(0.9, f"running some weeks of the year on an emulated {TARGET}")
     try:
         targets = check_targets(spec, [TARGET], stream=(x[:TARGET_ROWS], y[:TARGET_ROWS]), tries=0).rows
     except UserError as missing:
@@ -157,7 +158,7 @@ def weekly_errors(
 
 
 def week_of(predictions: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the hours of one week in autumn, beginning at midnight."""
+    """Return the predicted and the true rentals of each hour of one week in autumn, which begins at midnight."""
     week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)
     return {"predicted": predictions[week], "rented": y[week]}
 

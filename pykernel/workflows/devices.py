@@ -38,7 +38,7 @@ def each_device(
     watch: Watch,
     title: str,
 ) -> tuple[list[tuple[Device, dict[str, Any]]], list[dict[str, Any]]]:
-    """Return the result of each device, and a list of the devices whose recording cannot be read, with the reason.
+    """Return two lists: a device and its result for each recording, and the device, path and reason for each one that cannot be read.
 
     The results do not depend on ``jobs`` (see ``pykernel.parallel``).  Raises UserError if no recording can be read.
     """
@@ -62,7 +62,7 @@ def each_device(
 
 
 def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
-    """Run the task of one device, in any process."""
+    """Return the result of the task for one device, or the reason why its recording cannot be read."""
     try:
         return work.of(task["path"], task["name"])
     except UserError as error:
@@ -115,7 +115,7 @@ class SimulatedDevices(Result):
 
     @property
     def error(self) -> float | None:
-        """The median of the devices' errors over their second halves."""
+        """The median of the devices' errors over the second half of their rows."""
         return (self.report["error"] or {}).get("median")
 
     @property
@@ -131,8 +131,8 @@ class SimulatedDevices(Result):
 def simulated(
     found: Sequence[tuple[Device, dict[str, Any]]], unread: Sequence[dict[str, Any]], many: Recordings, spec: Spec
 ) -> dict[str, Any]:
-    """Report on a simulation of many devices: a row for each device, the median and worst error, and the fraction of devices whose model
-    beats the simple predictors.
+    """Return the report on a simulation of many devices: a row for each device, the median and worst error, and the fraction of devices
+    whose model beats the simple predictors.
     """
     devices = [{"device": device.name, "path": device.path, **_row(told), "simulation": told} for device, told in found]
     judged = [row for row in devices if row["winner"] is not None]

@@ -143,7 +143,7 @@ def _need_possible(given: Fit) -> None:
     need_free(path_of(given.output), str(given.data), given.force)
     need_free(path_of(given.report), str(given.data), force=True)  # every command overwrites its report
     if given.report and given.output and Path(given.report).absolute() == Path(given.output).absolute():
-        raise UserError(f"{given.report}: is named for both the spec and the report; give two different names")
+        raise UserError(f"{given.report}: is given for both the spec and the report; give two different names")
     need_report(given.report)
     content: dict[str, Any] = {"name": called(given), "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
@@ -198,7 +198,7 @@ def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]
             page.write(Path(given.report))
         if (
             given.output is not None
-        ):  # this file is written last: a second run is refused if it exists, and a failed run must be repeatable
+        ):  # written last, so that a failed run can be repeated: without --force, fit does not replace this file
             write_file(Path(given.output), found.spec.to_toml())
     return page
 

@@ -92,9 +92,10 @@ class Job:
             yield
 
     def folds(self, words: Mapping[str, str | int], what: str) -> str | int:
-        """Return the estimator's parameter cv: the value in ``words`` for the option cv, a number of folds, or the folds themselves.
+        """Return the value of the estimator's parameter ``cv``.
 
-        what: the beginning of the remedy in an error message.
+        The value is a ``GroupFolds`` if whole devices or blocks of rows are left out.  Otherwise, it is the number of folds, or the
+        value in ``words`` for the word that was given.  what: the beginning of the remedy in an error message.
         """
         text = str(self.options.cv)
         number = int(text) if text.isascii() and text.isdigit() and int(text) >= 2 else None
@@ -128,9 +129,9 @@ class Job:
         raise UserError(f"{option('cv')} is {text!r}; {what} a number of folds, 2 or more")
 
     def blocks(self, count: int) -> GroupFolds | None:
-        """Return folds of consecutive rows, if errors of neighbouring rows are correlated.
+        """Return folds of consecutive rows if errors of neighbouring rows are correlated; otherwise, return None.
 
-        The result is None if the errors are not correlated, or if all rows of a class are in one fold.
+        The result is also None if there are fewer than two rows for each fold, or if all rows of a class are in one fold.
         """
         if not self.table.in_time or len(self.train) < 2 * count:
             return None
@@ -160,7 +161,7 @@ class Job:
         fits = (limit - fixed) // each
         if fits < 1:
             raise UserError(
-                f"{option('flash')} is {limit:,} bytes, but one vector of {self.table.x.shape[1]} inputs with its weights takes "
+                f"{option('flash')} is {limit:,} bytes, but a model with one vector of {self.table.x.shape[1]} inputs takes "
                 f"{fixed + each:,}; allow more bytes, or give fewer {option('inputs')}"
             )
         return fits
@@ -171,9 +172,9 @@ class Job:
         return fits
 
     def sizes(self) -> tuple[int, int]:
-        """Return the bytes of flash that a model without vectors needs, and the bytes that each vector adds with its weights.
+        """Return the bytes of flash that a model without vectors needs, and the bytes that each vector and its weights add.
 
-        Both are for a model that computes distances from differences.
+        The model computes distances from differences.
         """
         options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
         functions = classes if classes > 2 else 1
@@ -275,7 +276,7 @@ class Job:
                 "ignore"
             )  # ignore warnings about rounding, because the rounding error is measured below
             source = read_estimator(trained)
-        # error messages must begin with the file or option that they are about
+        # the table's name replaces the source, because error messages begin with the file or option that they are about
         usual = table.x[~table.apart]
         source = replace(source, source=table.name, seen=usual)
         columns: list[str] | None = table.inputs
@@ -324,14 +325,16 @@ class Job:
         }
 
     def _without_model(self) -> float:
-        """Return the error of always predicting the most frequent class; for numbers, of predicting the mean of all other rows."""
+        """Return the error of always predicting the most frequent class; for numbers, of predicting the mean of the other rows."""
         y = self.rows[1]
         if self.table.classes:
             return float(1 - np.bincount(y, self.weights[y]).max() / len(y))
         return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
     def on_test_rows(self, spec: Spec) -> dict[str, Any]:
-        """Predict the held-out rows as the device does.  Returns the error and its standard deviation."""
+        """Predict the held-out rows as the device does.  Returns a dict with the error, its standard deviation, the number of rows that
+        the device refuses and, if rows follow each other in time, the growth of the errors.
+        """
         x, y = self.table.x[self.test], self.table.y[self.test]
         taken = spec.inner.accepts(x)
         if not taken.any():
@@ -380,7 +383,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     refuse(
         (
             which and table.device is not None,
-            f"{hold_out} is {given}, but whole devices are held out; leave {which} out",
+            f'{hold_out} is {given}, but whole devices are held out; leave out ",{which}"',
         )
     )
     if table.device is not None:
@@ -413,7 +416,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
 
 
 def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of the training rows, and of the held-out rows: random rows of each class."""
+    """Return the positions of the training rows, and of the held-out rows, which are drawn at random from each class."""
     labels = table.y if table.classes else np.zeros(len(table.y), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     test = np.zeros(len(labels), bool)
@@ -424,7 +427,7 @@ def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np
 
 
 def _held_out_devices(device: np.ndarray, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of the training rows, and of the held-out rows: all rows of random devices."""
+    """Return the positions of the training rows, and of the held-out rows, which are all rows of randomly drawn devices."""
     order = np.random.default_rng(seed).permutation(np.unique(device))
     count = round(part * len(order))
     refuse(

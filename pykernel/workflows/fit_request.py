@@ -127,7 +127,7 @@ class Fit(Training):
         "--learn": "here it is --set learning.rule=nystrom-rls",
         "--kfd": "here it is --set learning.rule=kfd",
         "--save": "give --output a name that ends with .npz to save only the basis",
-        "--checkpoint": "an interrupted choice starts again from the beginning; a choice takes minutes at most",
+        "--checkpoint": "choosing a basis takes minutes at most; after an interruption, it starts again from the beginning",
         "--shards": "a basis is chosen from all rows at once",
         "--no-standardise": "here it is --set training.standardise=false",
     }
@@ -135,7 +135,7 @@ class Fit(Training):
 
     @property
     def of_basis(self) -> tuple[str, ...]:
-        """The given arguments that request a basis, whose rows need not be in memory."""
+        """The names of the arguments for which a basis is chosen: those that request one, and ``label`` if it is missing."""
         found = [name for name in OF_BASES if getattr(self, name) not in (getattr(type(self), name), "frozen")]
         if self.output is not None and not self.makes_spec:
             found.append("output")
@@ -152,4 +152,4 @@ class Fit(Training):
 
 
 OF_BASES = ("rule", "normalise", "features", "candidates", "points", "tau", "confidence")
-"""Arguments that request a basis.  The rows of a basis need not be in memory."""
+"""Arguments that request a basis, which can be chosen from a table larger than memory."""

@@ -32,7 +32,7 @@ def run(given: Generate) -> Generated:
     if given.start is not None:
         if given.memory is not None or own is not None:
             raise UserError(
-                "start is for a model that has learned nothing yet, but this model has learned; leave start out"
+                "the argument start is for a model that has learned nothing yet, but this model has learned; leave the argument out"
             )
         from pykernel.host.start import started  # slow to load
 

@@ -30,7 +30,7 @@ TRAINED = "trained"
 
 
 def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
-    """Raise UserError for an unknown value of an argument.  name: the argument's name.  where: the command, for the message."""
+    """Raise UserError for an unknown value of an argument.  name: the argument's name.  where: words for the message, such as " here"."""
     if word not in known:
         from pykernel.spec.model import meant
 
@@ -42,14 +42,15 @@ def need_unweighted(spec: Spec) -> None:
     """Raise UserError for a spec whose classes have weights."""
     if getattr(spec.label, "weights", None) is not None:
         raise UserError(
-            "[label] weights changes which class is predicted, but here models are judged by their unweighted errors; leave weights out, and add them to the new spec if its model learns"
+            "the key weights of [label] changes which class is predicted, but here models are judged by their unweighted errors; leave this key out, and add it to the new spec if the new model learns"
         )
 
 
 def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
-    """Return the options of a method of pykernel.bases ("auto": options of any method), including epsilon and swaps.
+    """Return a dict of options for a method of pykernel.bases: name -> value.  "auto" takes the options of all methods; every method
+    takes epsilon and swaps.
 
-    given: words KEY=VALUE, separated by commas, or a dict.
+    given: a dict, or text such as "KEY=VALUE,KEY=VALUE".
     """
     from pykernel.bases.select import SELECTORS, keywords
 
@@ -157,7 +158,7 @@ def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
 def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
     """Return the name of the kernel's width (None if the kernel has none), and the width that was given.
 
-    known: the kernels.  where: the command, for the message.  Raises UserError for an unknown kernel, and for
+    known: the kernels.  where: words for the message, such as " here".  Raises UserError for an unknown kernel, and for
     a width that this kernel does not have.
     """
     need_known(given.kernel, known, "kernel", where)

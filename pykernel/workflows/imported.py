@@ -1,4 +1,4 @@
-"""Run ``pykernel import``: turn a model that was trained elsewhere into a frozen spec, and compare the outputs of both."""
+"""Run ``pykernel import``: turn a model that was trained elsewhere into a frozen spec, and compare the spec's outputs with the model's."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ def run(given: Import) -> Found:
 
 
 def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
-    """Return the spec with the columns of its labels.  Raises UserError if there are too many or too few columns."""
+    """Return the spec with ``columns`` as the columns of its labels.  Raises UserError if there are too many or too few columns."""
     if columns is None:
         return spec
     wanted = 1 if spec.label.classes else spec.outputs
     if len(columns) != wanted:
         raise UserError(
-            f"{option('label')} names {len(columns)} columns, but the model predicts {wanted}; name {wanted}"
+            f"{option('label')} names {len(columns)} columns; it must name {wanted}, one for each label that the model predicts"
         )
     content = spec.model_dump(mode="json", exclude_unset=True)
     named = {"columns": columns} if len(columns) > 1 else {"column": columns[0]}
@@ -128,7 +128,7 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
     function = kernel.pop("function")
     kinds = {
         "ovo": "; one for each pair of classes",
-        "ovo_vote": "; one for each pair of classes, which decide by votes",
+        "ovo_vote": "; one for each pair of classes, each with one vote",
     }
     rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
     parts = {
@@ -238,7 +238,10 @@ def _rows_needed(machine: Machine, vectors: int | None) -> int:
 
 
 def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[str, Any]) -> np.ndarray:
-    """Return the inputs, or the raw samples, of the first rows of a table, (rows, DIM).  read: receives a description of the table."""
+    """Return the inputs, or the raw samples, of the first rows of a table, (rows, DIM).
+
+    read: a dict to which a description of the table is added.
+    """
     if columns is None:
         raise UserError(f"{data}: the model does not name its inputs; add {option('inputs')} with their columns")
     with opened(data, QUIET) as (name, file, _):

@@ -96,7 +96,7 @@ def need_ram(spec: Spec) -> None:
 
 
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
-    """Return the spec of a fitted pipeline, for the pipeline's inputs, and the learned state, if its model learns sample by sample."""
+    """Return a spec that takes a fitted pipeline's inputs, and the learned state (None unless the model learns sample by sample)."""
     from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
 
     from pykernel.importers import importing, steps
@@ -105,7 +105,7 @@ def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
     if isinstance(pipeline.steps, dict):  # a River pipeline
         raise UserError(
             "a River Pipeline has steps that learn, which cannot be translated to C; give a model of pykernel.river that "
-            "learned the raw inputs: without a rule, such a model standardises its inputs by running means and deviations"
+            "learned the raw inputs; without the parameter rule, it standardises its inputs itself, by running means and deviations"
         )
     *before, (_, model) = steps.steps_of(pipeline)
     if not hasattr(type(model), LEARNS):

@@ -50,7 +50,7 @@ class NetworkJob(TrainedJob):
         return self.folds({"deleted": most}, f"with {option('model', 'network')} it must be")
 
     def left_out(self, vectors: int, at: np.ndarray | None = None) -> np.ndarray:
-        """Return the losses on left-out rows or devices.  at: the rows' positions; by default all rows, or COMPARED random rows."""
+        """Return the losses on left-out rows or devices.  at: the rows' positions; by default, at most COMPARED rows, drawn at random."""
         (x, y), count, folds = self.rows, len(self.table.classes or ()), self.cv
         targets = Targets.of_classes(y, count, "signs") if count else Targets.of_values(y)
         if at is None:
@@ -89,9 +89,9 @@ class NetworkJob(TrainedJob):
 
 
 def functions(model: Any, x: np.ndarray, classes: int) -> np.ndarray:
-    """Return the functions that the device approximates, up to a term that all classes share, (rows, F).
+    """Return an array of shape (rows, F): the values that the device approximates, up to a term that all classes share.
 
-    A class without training rows gets the smallest probability.
+    The probability of a class without training rows is set to the smallest normal number.
     """
     if not classes:
         return np.asarray(model.predict(x))

@@ -119,7 +119,7 @@ def run(given: Plan) -> Planned:
     make_spec(base)  # raises UserError for invalid column names
     if table.y is None and labels is not None:
         raise UserError(
-            f"{option('labels')} is for a column to predict, but a monitor gets no labels; leave {option('labels')} out, or give {option('label')}"
+            f"{option('labels')} applies only to models that predict a column, but a monitor gets no labels; leave {option('labels')} out, or name the column with {option('label')}"
         )
     if is_assumed:
         others = ", ".join(option(name) for name in ("ram", "flash", "target"))
@@ -261,9 +261,10 @@ def concluded(
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
-    """Return the best model that learns; the best frozen model, if it is not known whether the device gets labels; and a smaller model.
+    """Return three models: the best one that learns, the best frozen one, and a smaller one that is nearly as good.
 
-    Models that will be written are trained on all rows.
+    Each is None if there is no such model.  The frozen one is None, too, unless the winner learns and it is not known whether the device
+    gets labels.  Models that will be written are trained on all rows.
     """
     learner, frozen = course.winner(learning=True), None  # without labels on the device, no model learns
     if course.labels is None and course.table.y is not None:
@@ -277,7 +278,7 @@ def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, T
 
 
 def count(course: Search, trials: Sequence[Trial]) -> None:
-    """If the plan has no target, measure instructions and flash on TARGET, if the emulator of TARGET is installed.
+    """If the plan has no target, and TARGET's emulator is installed, measure instructions and flash on TARGET.
 
     The report shows these figures, but no limit applies to them.
     """
@@ -291,10 +292,10 @@ def count(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
-    """For each value of ``[input] missing``, return the planned model's error on all judged rows, including those that lack an input.
+    """Return the planned model's error for each value of the key ``[input] missing``, as a dict: value -> error.
 
-    The result is {} if no row lacks an input, or if the spec has this key.  For a refused row, the previous prediction or the typical label
-    is scored.
+    The error is over all judged rows, including those that lack an input; for a refused row, the previous prediction or the typical label
+    is scored.  The dict is empty if no row lacks an input, or if the spec has this key.
     """
     table, task = course.table, winner.arm.task(winner, None)
     spec = table.whole(winner.content)
@@ -313,7 +314,7 @@ def judge_again(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
-    """For each kind of feature, return the planned model's error without this kind.
+    """Leave out one kind of feature at a time, and return the planned model's errors.
 
     The result is None without [signal], for many devices, for a monitor, if no kind can be left out, or after an interrupt.
 

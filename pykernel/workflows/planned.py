@@ -85,7 +85,7 @@ def findings(
 
 
 def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's size, parameter values and bytes, and its errors without the figures for each block."""
+    """Return a model's row: name, size, parameter values, bytes, and errors without the figures for each block."""
     content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
     values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
     named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
@@ -95,16 +95,17 @@ def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Compare the planned model with the simple predictors.  linear: whether the planned model is itself linear."""
+    """Return the planned model's comparison with the simple predictors, and under "linear" whether the planned model is itself linear."""
     found: dict[str, Any] | None = winner["against_simple"]
     return found and found | {"linear": winner["technique"] == LINEAR}
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:
-    """Return the model with the smallest error on the judged rows, its error and bytes, the planned model's error, and why this model was not planned.
+    """Return a dict about the model with the smallest error on the judged rows: its name, error and bytes, the planned model's error
+    (``own``), and why this model was not planned.
 
-    why: None if it is the planned model; "near" if the errors are nearly equal; "test" if a paired test finds no significant difference;
-    "chance" for monitors.
+    why: None if this model is the planned one; "near" if the two errors are nearly equal; "test" if a paired test finds no significant
+    difference between them; "chance" if the model is a monitor: the difference may be due to chance.
     """
     best = course.candidates()[0]
     own, least = ((trial.told or {})["error"] for trial in (winner, best))
@@ -144,8 +145,8 @@ def beside_simple(
 def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
     """Compare a monitor with simple monitors that have the same false-alarm rate: see ``verdict``.
 
-    winner: a simple monitor that misses fewer of the same faults, or "model" if every simple monitor misses more.  None if the differences
-    from some simple monitors may be due to chance; the report then names the smallest of these monitors.
+    winner: the name of a simple monitor that misses fewer of the same faults; "model" if every simple monitor misses more; None if the
+    differences from some simple monitors may be due to chance.  With None, the report names the smallest of these monitors.
     """
     told = winner.found["promised"]["learning"]
     found = verdict(told["error"], {name: each["error"] for name, each in others.items()})

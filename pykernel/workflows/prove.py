@@ -1,4 +1,4 @@
-"""Prove that no call of a model's C code accesses memory outside an array, overflows, or leaves a value outside its range."""
+"""Prove that no call of a model's C code accesses memory outside an array, overflows an integer, or leaves a value outside its range."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 class Proved(Result):
     """The result of a proof.
 
-    calls: a row for each call: ``level``, ``call``, ``proved``, ``why`` (if not proved), numbers of ``alarms``, ``ranges``,
-    ``proved_ranges``, ``statements`` and ``reached`` statements, ``unreached`` functions, ``seconds``.
-    findings: errors that could not be excluded: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
-    ``code``, ``stack``.
-    nan_steps: number of assertions about NaN, which are left to another prover.  proved_nan_steps: number of the assertions
-    about NaN that this prover has proved.
+    calls: a row for each call, with ``level``, ``call``, ``proved``, ``why`` (the reason if the call is not proved), the counts
+    ``alarms``, ``ranges``, ``proved_ranges``, ``statements`` and ``reached`` (statements), the list ``unreached`` of functions, and
+    ``seconds``.
+    findings: a row for each error that could not be excluded, with ``level``, ``call``, ``kind``, ``meaning``, ``condition``,
+    ``file``, ``line``, ``code`` and ``stack``.
+    nan_steps: number of assertions about NaN, which Frama-C leaves to another prover.  proved_nan_steps: number of assertions
+    about NaN that the other prover has proved.
     """
 
     name: str
@@ -177,7 +178,7 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
     begun, every = found.coverage.get(call.main, (0, 1))
     why = found.why
     if found.ended and begun < every:
-        why = "the analysis found no path through this call, so it proves nothing"
+        why = "the analysis found no path through this call, so nothing is proved"
     elif found.ended and alarms:
         why = f"{alarms} alarm{'s' if alarms > 1 else ''}"
     elif found.ended and len(found.checks) < call.checks:

@@ -1,4 +1,4 @@
-"""Write a table of the rows that a device sends, as frames (see ``generate --for recorder``) or as lines of text."""
+"""Write the rows that a device sends to a table.  The device sends frames (see ``generate --for recorder``) or lines of text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pykernel.tuning.tables import intervals
 from pykernel.workflows.requests import TableOf
 
 PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/|shm/).+?|COM\d+)(@(?P<baud>\d+))?")
-"""A serial port, or another URL that pyserial supports, and its speed."""
+"""Matches a serial port, or another URL that pyserial supports, which may be followed by ``@`` and the baud rate."""
 AGAIN = 0.5
 """Seconds between two attempts to open a port that has disappeared."""
 FEW = 2
@@ -64,7 +64,7 @@ def record(given: TableOf, out: Path) -> Found:
                 f"{option(name)} is for the conversion of a table, but {given.data} is a recording; leave {option(name)} out"
             )
     if out.suffix.lower() != ".csv":
-        raise UserError(f"{out}: a recording is written as text: give {option('output')} a name that ends with .csv")
+        raise UserError(f"{out}: a recording is written as text; give {option('output')} a name that ends with .csv")
     source, began = str(given.data), time.monotonic()
     heard = _Heard(source, words(given.inputs))
     with given.watch.progress(None) as show, _Tables(out, given.force) as tables, _until_told():
@@ -91,7 +91,7 @@ def record(given: TableOf, out: Path) -> Found:
         "columns": tables.header,
         "seconds": seconds,
     }
-    text = f"lines of text are for plan, fit and simulate; state replay needs every digit, which only frames have (generate {option('for_', 'recorder')})"
+    text = f"lines of text are enough for plan, fit and simulate; state replay needs exact values, which only frames hold (generate {option('for_', 'recorder')})"
     bits = (
         "the model's results are recorded to the bit, so pykernel state replay can repeat them"
         if logged(tables.header)
@@ -109,7 +109,7 @@ def record(given: TableOf, out: Path) -> Found:
 def _losses(tables: _Tables, heard: _Heard) -> str:
     """Say how many rows were lost or damaged."""
     what = "lines that are not rows" if heard.text else "damaged frames"
-    told = [f"{tables.lost:,} rows were lost, and are empty here" if tables.lost else "no row was lost"]
+    told = [f"{tables.lost:,} rows were lost; their cells are empty" if tables.lost else "no row was lost"]
     told += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
     told += [f"{heard.frames.early:,} frames came before the columns' names"] * bool(heard.frames.early)
     return "; ".join(told)
@@ -149,7 +149,7 @@ def _until_told() -> Iterator[None]:
 
 
 def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
-    """Yield bytes as they arrive; empty bytes if no bytes arrive for a while.  If a serial port disappears, wait until it is back."""
+    """Yield bytes as they arrive, and b"" if none arrive for a while.  If a serial port disappears, wait until it is back."""
     port = PORT.fullmatch(data)
     if port is None or port["url"].startswith("socket://"):
         with ExitStack() as stack:
@@ -195,8 +195,8 @@ def _reopened(url: str, baud: int) -> Line | None:
 class _Heard:
     """The data received: frames, or lines of text.
 
-    The data is treated as text if FEW consecutive lines with the same number of values arrive before any frame.  given: names of the
-    columns, if the text does not name them.
+    The data is treated as text if FEW consecutive lines with the same number of values arrive before any frame.  given: names for
+    the columns of text; they replace the names in the text.
     """
 
     def __init__(self, source: str, given: Sequence[str]) -> None:
@@ -351,7 +351,9 @@ class _Tables:
         self.whole = os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
-        """Write the waiting rows, and remove columns that were never filled: the time, or all columns that a device computes."""
+        """Write the waiting rows, and remove columns that were never filled: the time and, if none of them was filled, the columns that a
+        device computes.
+        """
         if self.file is None:
             return
         try:

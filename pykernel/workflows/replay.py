@@ -30,7 +30,7 @@ MOST = 2 * STATE_LIMIT
 class _OnDevice:
     """The replay of one device's log.
 
-    start, state: the bytes of the device's state before the log and at its end, each with the name of its file.
+    start: the device's state before the log, as (bytes, name of the file).  state: the same for the state at the end of the log.
     """
 
     spec: Spec
@@ -43,7 +43,7 @@ class _OnDevice:
         run = Repeated(spec, *self.start) if self.start else Repeated(spec)
         with opened(path, watch) as (_, file, show):
             for rows in read_log(file, name, spec):
-                if run.run(rows) and at_end is None:  # a given state is compared only at the end of the log
+                if run.run(rows) and at_end is None:  # the state at the end can be compared only after all rows
                     break
                 show(rows.position, f"replaying {spec.name}")
         if at_end is None and not any(run.compared.values()):

@@ -1,7 +1,7 @@
 """The request of each command: its options in the shell, its arguments in Python, and the checks of their values.
 
-The function that carries out a request is in another module, because that module may be slow to import.  ``function`` combines a request
-and this function into a Python function.
+The function that carries out a request is in another module, because that module may be slow to import.  ``function`` makes a Python
+function from a request and the function that carries it out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Demo:
     watch: Watched = QUIET
 
     shell: ClassVar = ("engine", "json")
-    gone: ClassVar = dict.fromkeys(("--n-max", "-n"), "the demo shows the default, which stores no vectors")
+    gone: ClassVar = dict.fromkeys(("--n-max", "-n"), "the demo shows the default model, which stores no vectors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,8 +81,8 @@ class Simulate:
     linear models. If the model does not learn, these forecasts learn only from the first half of the rows. Advice says
     why a model is bad, and which change helps on these rows.
     For classes, "errors" is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
-    and the largest answer. A list shows the alarms with the highest levels: rows, level relative to the threshold, and, if
-    known, the kind of alarm, the most blamed input with its share, and a second input with at least half that share.
+    and the largest answer. For the alarms with the highest levels, a list shows the rows, the level relative to the threshold and,
+    if known, the kind, the most blamed input, its share, and a second one with at least half this share.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -169,8 +169,8 @@ class Generate:
 class Check:
     """Check that the C code computes the same bytes as the host.
 
-    Each compiler on this machine compiles the C code, with and without optimisation. The code and a simulation (in LLVM, and in
-    Numba, the reference) learn the same random samples, some difficult. Then the memories are compared.
+    Each compiler on this machine compiles the C code, with and without optimisation. The code and simulations in LLVM and Numba (the
+    reference) learn the same random samples, some of them difficult. Their memories are compared.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
@@ -240,7 +240,7 @@ class Prove:
     """Prove that the C code neither overflows nor accesses memory out of bounds.
 
     Frama-C analyses each public function once, for every state of the memory that NAME_load accepts and for every
-    input. After the call, the declared ranges of the memory hold again. So the ranges hold after any number of calls.
+    input. It proves that the declared ranges of the memory hold again after the call, so they hold after any number of calls.
 
         pykernel prove spec.toml
         pykernel prove spec.toml --call update --timeout 60
@@ -438,7 +438,7 @@ class Import:
 
     Columns: "vectors", "functions" and "weights" are numbers of stored values. "flash" is the size of the tables. "error" is
     how much --vectors changes the outputs, in standard deviations; "low" and "high" bound the error's 95 % interval. With
-    --data, "difference" is the largest difference in a decision value. "allowed" is the largest effect of rounding. Rounding may
+    --data, "difference" is the largest difference in a decision value; rounding can cause at most "allowed". Rounding may
     change the class of undecided rows. At most 1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.

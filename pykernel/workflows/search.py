@@ -211,7 +211,7 @@ def fleet(
     if len(order) < len(parts) or max(len(x) for x, _ in parts) > most:
         watch.tell(f"{len(order):,} of {len(parts):,} devices are used, and at most the first {most:,} {unit} of each")
     judged = (
-        f"each of {len(order):,} is used once to test models trained on other devices"
+        f"each of {len(order):,} devices is used once to test models trained on other devices"
         if folds > 1
         else f"{judges:,} of {len(order):,} are used to test the models"
     )
@@ -221,7 +221,7 @@ def fleet(
     for fold in () if watches else table.folds:
         if fold.known(fold.judged).sum() < 2 or not fold.known(slice(0, fold.split - delay)).any():
             raise UserError(
-                "each device needs labels, also in the second half of its rows; leave out devices without labels"
+                "each device needs labels, some of them in the second half of its rows; leave out devices without labels"
             )
     return table
 
@@ -262,7 +262,7 @@ def need_no_code(spec: Spec) -> None:
 
 
 def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
-    """Return samples, labels, the delay of the labels in samples, and the signal stage, if there is one.
+    """Return the samples, the labels, the labels' delay (a number of samples), and the signal stage, if there is one.
 
     Raises UserError for a spec with code, because a search runs in other processes, which do not execute a spec's code.
     """
@@ -303,7 +303,7 @@ def _tell_steps(spec: Spec, raw: RawRows, steps: int, options: Asked) -> None:
 
 
 def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, np.ndarray]], Stage | None]:
-    """Return inputs and labels of each of many devices, and the first device's signal stage, if there is one.
+    """Return a list with the inputs and labels of each device, and the first device's signal stage, if there is one.
 
     Raises UserError for a spec with code, and for [signal] in int16.
     """

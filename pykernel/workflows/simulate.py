@@ -69,7 +69,7 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
         try:
             with watch.progress(None) as show:
                 report = _told(recording, simulation, _trial(recording, given.refresh_every, simulation.delay, show))
-        except KeyboardInterrupt:  # the results so far are kept
+        except KeyboardInterrupt:  # only the report is missing: the files that were written so far are kept
             report = {}
         if report:
             report |= {key: str(path) if path else None for key, path in files.items()}
@@ -84,7 +84,7 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
 
 
 def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pipeline:
-    """Return the model, and the simple predictors with which the model is compared.
+    """Return a pipeline of the model and the simple predictors with which it is compared.
 
     If the model gets no labels, and the rows can be counted in advance, the simple predictors stop learning after half of the rows.
     """
@@ -131,7 +131,7 @@ def _promise(spec: Spec, report: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _trial(recording: Recorded, refresh_every: int, delay: int, show: Show) -> Trial | None:
-    """Return a function that runs another model over the same rows; None if the rows cannot be read again."""
+    """Return a function that returns another model's error on the same rows; None if the rows cannot be read again."""
     if not recording.again:
         return None
     spec = recording.spec

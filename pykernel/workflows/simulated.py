@@ -25,8 +25,8 @@ LATEST = 200
 class Simulated(Result):
     """The result of a simulation: how a model would have performed on a recording.
 
-    report: all results, as ``pykernel simulate --json`` prints them.  simulation: has the model after the last row (``simulation.model``),
-    and the model's errors over time (``simulation.errors.curve()``); without labels, the answers over time.
+    report: all results, as ``pykernel simulate --json`` prints them.  simulation: an object with the model after the last row
+    (``simulation.model``) and the model's errors over time (``simulation.errors.curve()``); without labels, the answers over time.
     """
 
     report: dict[str, Any]

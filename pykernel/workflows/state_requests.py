@@ -92,8 +92,8 @@ class Merge:
     The spec after --into may have a different n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
     merged state, run simulate --start merged.bin on rows that no device has learned.
 
-    Columns: "deviation" compares a device's answers with the joint answers of the other devices, for inputs like those that this device has
-    learned. The deviation is a root mean square, in standard deviations of the answers.
+    Columns: "deviation" is the root mean square difference between a device's answers and the joint answers of the other devices, in
+    standard deviations of the answers, for inputs like those that this device has learned.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
     """
@@ -131,8 +131,8 @@ class Replay:
         x0,x1,label,state_hash
 
     An empty cell is a value that was not recorded. A row without a label was predicted, not learned. docs/guide/replay.md describes all
-    columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
-    of the model. With --end, the command also names the fields that differ.
+    columns, and logs of models without labels. The FILE of --start or --end is a snapshot from NAME_save, or the first
+    NAME_STATE_BYTES bytes of the model. With --end, the command also names the fields that differ.
 
         pykernel state replay spec.toml log.csv --end end.bin
         pykernel state replay spec.toml logs/

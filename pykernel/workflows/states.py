@@ -1,4 +1,4 @@
-"""Work with states that devices have saved: show a state, compare two states, convert a state for a changed spec, merge several states."""
+"""Show, compare, convert or merge states that devices have saved."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def merged(given: Merge) -> Merged:
         path = each if isinstance(each, bytes) else Path(each)
         found = sorted(path.glob("*.bin")) if isinstance(path, Path) and path.is_dir() else [path]
         if not found:
-            raise UserError(f"{each!s}: has no file that ends with .bin; give the snapshots of the devices")
+            raise UserError(f"{each!s}: has no .bin file; give the snapshots of the devices")
         devices += found
     names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(devices)]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
@@ -129,7 +129,7 @@ def run_merge(given: Merge) -> Found:
         "warnings": list(made.warnings),
     }
     rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.deviations.items()]
-    left = f"the merged state's answers differ from the devices' answers by {number(made.left)} of their standard deviation"
+    left = f"the merged state's answers differ from the devices' joint answers by {number(made.left)} standard deviations of the answers"
     page = told(
         Table(("device", "deviation"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
         Sentence("" if made.left is None else left),

@@ -39,7 +39,7 @@ RIDGES = (0.01, 0.1, 1.0, 10.0)
 RIDGES_LP = (0.1, 0.3, 1.0, 3.0)
 """Ridges of a linear programming machine, whose C decides how many vectors remain.  These ridges have no unit."""
 TUBE = 0.1
-"""The epsilon of regression, half of the tube's width, in standard deviations of the label."""
+"""The epsilon of regression (half of the tube's width), in standard deviations of the label."""
 NOT_HERE = ("coding", "by", "loss", "jobs")
 
 
@@ -106,7 +106,7 @@ class SvmJob(Job):
         trained_for = "float32" if options.precision == "int16" else options.precision
         parameters = kernel_parameters(options)
         ridges = parameters.pop("ridge", RIDGES_LP if self.sparse else RIDGES)
-        # vectors that float32 can hardly distinguish from the span of earlier vectors are not chosen
+        # vectors that this precision can hardly distinguish from the span of earlier vectors are not chosen
         chosen = {"method": method, "epsilon": LEAST_ALD_THRESHOLD.get(trained_for, 0.0) or 1e-10}
         parameters |= {
             "C": [self.ridge / ridge for ridge in ridges],

@@ -58,7 +58,7 @@ def run(given: TableOf) -> Found:
         made = {new: origin.how for new, origin in origins.items() if origin.how != new}
         report = {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
         file = f"{out}, {read['rows']:,} rows; the device must compute the same inputs"
-        noted = f"{notes_of(out)}, for plan and fit: their specs and headers then say how inputs are made"
+        noted = f"{notes_of(out)}; plan and fit read this file, so that their specs and headers say how inputs are made"
         facts = [*(("made", f"{each} = {how}") for each, how in made.items()), ("file", file), ("notes", noted)]
         return Found(report, told(Facts(facts)))
     for name in ("like", "label", "codes"):
@@ -118,7 +118,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
         rows = seen.rows - without
         if not rows:
             raise UserError(
-                f"{source}: every row lacks a cell; fill the cells, or choose columns by {option('inputs')}"
+                f"{source}: every row lacks a cell; fill the cells, or choose columns with {option('inputs')}"
             )
         target.seek(0)
         target.write(_header(kind, rows, len(names)))
@@ -157,7 +157,7 @@ def prepare_table(
     """Write a text table with only numbers.  The table is made in memory.
 
     A column with few different words becomes one column of 0 and 1 for each word, and times become phases of the day and the week.
-    Constants are left out.  Cells are empty where a value is missing, or is a sentinel.
+    Constants are left out.  A cell is empty if its value is missing or a sentinel.
     label: a column that is written unchanged, as the last column.  like: a table that this function wrote earlier; the new
     table gets the same columns.  codes: further numbers that stand for a missing value.
     Also writes the notes that ``notes.noted`` reads.  Returns a description of the table as it was read, and the columns' origins.
@@ -265,7 +265,7 @@ def _free(name: str, taken: Container[str]) -> str:
 
 
 def _origins(read: WholeTable, names: Sequence[str]) -> dict[str, Origin]:
-    """Return the columns that are made from a table's columns, and their origins."""
+    """Return the columns that are made from a table's columns, as a dict: name -> origin."""
     made: dict[str, Origin] = {}
     for name in names:
         for each, origin in _origins_of(read, name):

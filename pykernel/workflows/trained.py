@@ -33,7 +33,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
             options.loss is not None and table.classes is not None,
             f"{loss} is for numbers, but {table.column} holds classes; leave {loss} out",
         ),
-        (options.kernel != "gaussian", f"{kernel} is {options.kernel}; {trained} has the gaussian kernel only"),
+        (options.kernel != "gaussian", f"{kernel} is {options.kernel}; {trained} has only the gaussian kernel"),
     )
     job = TrainedJob.of(options, table)
     vectors = job.vectors()
@@ -86,7 +86,8 @@ class TrainedJob(Job):
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
         linear = f"a linear model is as good on left-out rows; use a linear model ({option('kernel', 'linear')}), or other inputs"
         told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
-        typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
+        # for classes, the functions are log odds, and 1 is taken as their typical error
+        typical = 1.0 if classes else root(machine.cv_error_)
         told += self.too_coarse(made, typical, f"use {option('precision', 'float64')}, or float32 in place of int16")
         taken = {
             "inputs": "standardised" if machine.standardised_ else "given",

@@ -393,5 +393,5 @@ def test_of_classes_stages_of_numbers_are_refused() -> None:
         with pytest.raises(UserError, match=sentence):
             make_spec(content_of("expansion-nlms", "classes", label=keys))
     learned = {"expansion": {"calibration": [[-1.0, 0.0]] * 3}, "mixture": {}}
-    with pytest.raises(UserError, match=r"calibration sets the probabilities that \[mixture\] learns"):
+    with pytest.raises(UserError, match=r"calibration fixes the probabilities, but \[mixture\] learns them"):
         make_spec(content_of("expansion-nlms", "classes", **learned))

@@ -301,7 +301,7 @@ def test_a_norm_of_zero_is_at_a_right_angle_to_everything() -> None:
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        ({"gamma": 1.0, "normalise": True}, r"\[kernel\] normalise changes nothing: k\(x, x\) is 1 for every x with a gaussian"),
+        ({"gamma": 1.0, "normalise": True}, r"\[kernel\] normalise changes nothing: with a gaussian kernel, k\(x, x\) is 1 for every x"),
         ({"function": "matern52", "gamma": 1.0, "normalise": True}, "changes nothing"),
         ({"function": "sigmoid", "gamma": 1.0, "normalise": True}, "normalise belongs to polynomial, linear and custom kernels; sigmoid"),
         ({"function": "matern32"}, "gamma is missing; a matern32 kernel must have it"),

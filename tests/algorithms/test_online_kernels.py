@@ -395,11 +395,11 @@ def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
     ("kernel", "keys", "words"),
     [
         ({"function": "sigmoid", "gamma": 1.0}, {}, "sigmoid, which is not positive definite"),
-        ({"function": "fourier"}, {}, "fourier, which only trained vectors can have; .* needs a positive definite kernel \\(rff-rls"),
+        ({"function": "fourier"}, {}, "fourier, which only models with trained vectors can have; .* needs a positive definite kernel \\(rff-rls"),
         ({"function": "matern32"}, {}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ({"function": "polynomial", "gamma": 1.0, "coef0": -1.0}, {}, "coef0 is -1; it must be 0 or more"),
         ({"function": "polynomial", "gamma": 1.0}, {"precision": "float32"}, "max_abs is 1e\\+06.* polynomial kernel can"),
-        ({"function": "polynomial", "gamma": 1.0, "degree": 2}, {"input": {"max_abs": 1e5}, "precision": "float32"}, "can be at most 3e\\+17"),
+        ({"function": "polynomial", "gamma": 1.0, "degree": 2}, {"input": {"max_abs": 1e5}, "precision": "float32"}, "must be at most 3e\\+17"),
         ({"function": "linear", "gamma": 1.0}, {}, "gamma belongs to .* linear does not have it"),
         ({"function": "laplacian", "gamma": 1.0, "normalise": True}, {}, "normalise changes nothing"),
         ({"function": "linear"}, {"rule": "qklms", "quantisation": 1.5}, "quantisation is 1.5; with a linear kernel it is the sine"),

@@ -69,7 +69,7 @@ def test_a_power_of_nothing_does_not_decide_flatness(precision):
 def test_small_and_large_numbers_are_as_exact_within_the_pages_limits(monkeypatch):
     page = " ".join((DOCS / "guide/signals.md").read_text(encoding="utf-8").split())
     assert "`kurtosis` needs s > 10⁻⁹, `skewness` needs s > 10⁻¹², and all other features need s > 10⁻¹⁶" in page
-    assert "A `max_abs` above 10⁸ with `kurtosis`, or above 10¹¹ with `skewness`, is refused." in page
+    assert "pykernel refuses a `max_abs` above 10⁸ with `kurtosis`, or above 10¹¹ with `skewness`." in page
     monkeypatch.setattr("tests.support.signal_errors.LEAST_STD", 0.0)
     x = random_windows(np.random.default_rng(5), 1000, 64)
     std = x.std(-1, keepdims=True)

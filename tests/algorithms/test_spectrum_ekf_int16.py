@@ -188,7 +188,7 @@ def test_labels_far_from_zero_are_learned_as_others():
 REFUSED = [
     ({"kernel": None}, r"\[kernel\] is missing; spectrum-ekf needs sigma, the width of the kernel"),
     ({"learning": {"rule": RULE, "features": 65}}, r"\[learning\] features is 65; int16 allows at most 64"),
-    ({"learning": {"rule": RULE, "block": 3}}, r"\[learning\] block is 3; it must divide features, which is 4"),
+    ({"learning": {"rule": RULE, "block": 3}}, r"\[learning\] block is 3; it must divide 4, the value of features"),
     ({"learning": {"rule": RULE, "noise": 1e-4}}, r"noise is 0.0001; it must be from 1e-3 to 1e3"),
     ({"learning": {"rule": RULE, "features": 64}, "input": {"dim": 40, "max_abs": 1.0}}, f"at most {NUMBERS_MOST:,}"),
     ({"learning": {"rule": RULE, "eta": 0.1}}, "eta"),

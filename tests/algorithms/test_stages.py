@@ -211,7 +211,7 @@ def test_stages_that_mean_nothing_are_refused() -> None:
         ({"label": {"outputs": 1}, "linear": {}}, r"\[linear\] needs inputs of a known size"),
         (
             {"input": {"dim": 2, "standardise": True, "scale": [1, 1]}, "learning": {"rule": "okfeb"}},
-            "has standardise, and also center or scale",
+            "has standardise = true, and also center or scale",
         ),
         (
             {"label": {"center": True}, "learning": {"rule": "nystrom-rls"}, "basis": {"method": "sgma"}},

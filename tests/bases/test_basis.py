@@ -292,7 +292,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UserError, match=r"basis.npz: cannot be written: No space left on device; make room"):
+    with pytest.raises(UserError, match=r"basis.npz: cannot be written: No space left on device; free some space"):
         found.head(2).save(tmp_path / "basis.npz")
     assert len(Basis.load(tmp_path / "basis.npz")) == 5 and len(list(tmp_path.iterdir())) == 1
     with pytest.raises(UserError, match=r"absent/basis.npz: cannot be written"):

@@ -469,7 +469,7 @@ def test_a_bound_is_told(folder, run):
     code, out, _ = run(*told, "--set", "training.method=efvs", "--set", "training.with=lazy=true", "--output", "b.npz")
     assert code == 0 and "bound     at most 50 % is left out, with 60 % confidence\n" in out
     code, out, _ = run(*told, "--output", "c.npz")
-    assert code == 0 and re.search(r"bound     at most [34]\d(\.\d)? % is left out, of all rows\n", out), out
+    assert code == 0 and re.search(r"bound     at most [34]\d(\.\d)? % is left out, computed from all rows\n", out), out
 
 
 def test_uneven_inputs_are_standardised_unless_that_is_not_wanted(folder, basis):
@@ -626,11 +626,11 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output b.npz --report b.npz", "is given for two outputs"),
         ("flow.npy --output b.toml -n 65", "give --label, or --n-max 64"),
         ("flow.npy --output b.toml --set kernel=gaussian", "with one of the keys kernel.function, kernel.sigma"),
-        ("flow.npy --output b.toml --set training.model=krr", "is trained on labels; give --label"),
+        ("flow.npy --output b.toml --set training.model=krr", "is trained on labels; name their column with --label"),
         ("flow.npy --output there.npz", "already exists"),
         ("flow.npy --output no/b.npz", "there is no folder"),
         ("flow.npy --output b.npz --set learning.rule=nystrom-rls", "--set learning.rule=nystrom-rls needs a spec; give --output SPEC"),
-        ("flow.npy --output a.toml --set learning.rule=kfd", "give --label"),
+        ("flow.npy --output a.toml --set learning.rule=kfd", "name their column with --label"),
         ("flow.npy --output b.npz --set label.classes=1,2", "--set label.classes needs a label"),
         ("flow.npy --output b.npz --set training.model=best", "--set training.model=best is not known"),
         ("kinds.npy --output a.toml --label 2 --set learning.rule=kfd --set training.model=krr", "does not go with --set learning.rule=kfd"),
@@ -649,8 +649,8 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output b.npz --set training.with=swaps=some", "--set training.with=swaps=some: 'some' is not a whole number"),
         ("flow.npy --output b.npz --set training.with=epsilon=2", "epsilon is 2"),
         ("flow.npy --output b.npz --set training.features=3", "--set training.features needs a spec; give --output SPEC"),
-        ("flow.npy --output a.toml --set training.features=3 --label 2", "--set training.features needs neither a label nor a rule"),
-        ("flow.npy --output a.toml --set training.features=3 --set learning.rule=nystrom-rls", "--set training.features needs neither a label nor a rule"),
+        ("flow.npy --output a.toml --set training.features=3 --label 2", "--set training.features does not go with a label or a rule"),
+        ("flow.npy --output a.toml --set training.features=3 --set learning.rule=nystrom-rls", "--set training.features does not go with a label or a rule"),
         ("flow.npy --output a.toml --set training.features=30 -n 20", "--set training.features is 30; it must be from 1 to --n-max, which is 20"),
         ("flow.npy --output a.toml --set training.features=3 --set training.shrinkage=0", "--set training.shrinkage is 0; it must be above 0"),
         ("flow.npy --output a.toml --set training.features=3 --set training.shrinkage=1e6 --set kernel.sigma=1", "shrinkage is 1e+06, and the largest singular value"),
@@ -693,7 +693,7 @@ def test_interrupted_nothing_is_written(folder):
         ("nothing.csv --output b.npz", "no such file"),
         ("nothing.npy --output b.npz", "no such file"),
         ("flow.txt --output b.npz", "cannot be read in parts"),
-        ("flow.npy --output b.npz --checkpoint c.npz", "an interrupted choice starts again"),
+        ("flow.npy --output b.npz --checkpoint c.npz", "after an interruption, it starts again"),
         ("zeros.npy --output b.npz --set kernel.function=linear", "no row can be chosen"),
         ("flow.npy --output a.toml --label 2 --set training.ridge=0", "must be above zero"),
     ],

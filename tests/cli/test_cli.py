@@ -162,7 +162,7 @@ def test_every_option_can_be_found(run, pytestconfig):
     assert len(rare) > 20 and all(page.count(row) == 1 for row in rare)
     for name, command in COMMANDS.items():
         shown = run(*name.split(), "--help")[1]
-        listed, _, named = shown.partition("\nMore options, which docs/reference/commands.md describes:")
+        listed, _, named = shown.partition("\nMore options, described in docs/reference/commands.md:")
         assert f"\n## {name}\n" in page, f"docs/reference/commands.md has no section {name}"
         for each in command.params:
             row = re.search(rf"^  {re.escape(names_of(each))}(?: {{2,}}|\n)\S*", listed, re.MULTILINE)
@@ -350,7 +350,7 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
     assert (code, err) == (0, "") and told["rows"] == left and told["raw_rows"] == counts
     cause = (
         f"{left} of 58 steps are left: the device refuses 19 of 240 raw rows, because a is 2 and [signal] max_abs is 1.5 "
-        "(the largest is b with 1e+300); raise that limit or scale the column"
+        "(the largest is 1e+300, in b); raise that limit or scale the column"
     )
     assert "\n".join(told["warnings"]).startswith(
         f"{cause}\nthe device misses 2 of 240 raw rows, because a cell is missing; a step needs 12 rows without a gap\n"
@@ -400,7 +400,7 @@ def test_bad_data_leaves_nothing_behind(run, folder, data, says):
             ["spec.toml", "empty"],
             ["empty: is a folder without recordings; give a folder with files that end with .csv"],
         ),
-        (["spec.toml", "no*.csv"], ["no*.csv: no file has such a name"]),
+        (["spec.toml", "no*.csv"], ["no*.csv: no file matches this pattern"]),
         (["spec.toml", "data.csv", "--jobs", "2"], ["--jobs is for many devices; give a folder"]),
         (["spec.toml", ".", "-o", "p.csv"], ["--output is for one device"]),
         (

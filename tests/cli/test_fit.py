@@ -485,7 +485,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["--output", "k.toml"], "k.toml: already exists; give another name, or --force"),
         (["--output", "kinds.csv", "--force"], "kinds.csv: is the data itself"),
         (["--output", "made.toml", "--report", "./kinds.csv", "--force"], "is the data itself"),
-        (["--output", "same.toml", "--report", "same.toml"], "is named for both the spec and the report"),
+        (["--output", "same.toml", "--report", "same.toml"], "is given for both the spec and the report"),
     ):
         code, out, err = run("fit", "kinds.csv", *QUICK, *arguments)
         assert code == 2 and out == "" and err.startswith("error: ") and says in err
@@ -523,7 +523,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--set", "training.model=lssvm"], "--set training.model=lssvm is not known; did you mean 'ls-svm'?"),
         (["flow.csv", "--set", "training.model=kfd"], "90 different labels; at most 64 classes are possible: take --set training.model=ls-svm"),
         (["kinds.csv", "--set", "label.classes=low,high"], "holds 'middle', which is missing from --set label.classes"),
-        (["two.csv", "--set", "label.classes=no,yes,maybe"], "is never 'maybe'; leave it out of --set label.classes"),
+        (["two.csv", "--set", "label.classes=no,yes,maybe"], "is never 'maybe'; leave this class out of --set label.classes"),
         (["one.csv"], "column 'y' is always low; at least two classes are needed"),
         (["gap.csv"], "every row of class 'high' lacks an input"),
         (["alike.csv", "--set", "training.model=kfd"], "holds '1' and '1.0', which are the same number; write each class in one way"),
@@ -557,7 +557,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=pool=x"], "--set training.with=pool=x: 'x' is not a whole number"),
         (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=view=rows"], "--set training.with=view=rows: 'rows' is not known; it must be one of function"),
         (["kinds.csv", "--n-max", "9", "--set", "training.method=efvs", "--set", "training.with=lazy=2"], "--set training.with=lazy=2: '2' is neither true nor false"),
-        (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
+        (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but a model with one vector of 2 inputs takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),
         (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; give a fraction from 0 to below 1"),
         (["kinds.csv", "--hold-out", "0.001"], "--hold-out 0.001 holds out none of 90 rows"),
@@ -746,7 +746,7 @@ def test_what_last_rows_cannot_be_is_said(run, tmp_path, monkeypatch):
     lines = [f"{x},{'late' if i > 50 else 'early'}" for i, x in enumerate(rng.normal(size=60))]
     Path("kinds.csv").write_text("\n".join(["a,y", *lines]))
     for data, sentence in (
-        ("logs", "but whole devices are held out; leave last out"),
+        ("logs", 'but whole devices are held out; leave out ",last"'),
         ("kinds.csv", "but the rows before the held-out rows lack a class"),
     ):
         code, _, err = run("fit", data, "--label", "y", "-n", "2", "--hold-out", "0.3,last", "-o", "m.toml")

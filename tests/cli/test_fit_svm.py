@@ -150,7 +150,7 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
         (("--set", "kernel.function=sigmoid"), "the sigmoid kernel is not positive definite"),
         (("--set", "training.ridge=0"), "--set training.ridge holds 0; all numbers must be above zero"),
         (("-n", "0"), "--n-max is 0; it must be from 1 to 160"),
-        (("--flash", "30"), "--flash is 30 bytes, but one vector"),
+        (("--flash", "30"), "--flash is 30 bytes, but a model with one vector"),
         (
             ("--set", "training.cv=kept"),
             "--set training.cv is 'kept'; with --set training.model=MODEL it must be a number of folds, 2 or more",

@@ -84,7 +84,7 @@ def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
         (["--set", "training.method=sgma"], "--set training.method does not apply to --set training.model=trained"),
         (
             ["--set", "kernel.function=laplacian"],
-            "--set kernel.function is laplacian; --set training.model=trained has the gaussian kernel only",
+            "--set kernel.function is laplacian; --set training.model=trained has only the gaussian kernel",
         ),
         (["-n", "500"], "--n-max is 500; it must be from 1 to 120"),
         (
@@ -121,7 +121,7 @@ def test_an_interrupt_writes_the_best_so_far(table: Any, run: Any, monkeypatch: 
 
     monkeypatch.setattr(vectors, "train", interrupted)
     code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "m.toml", *QUICK)
-    assert code == 130 and "interrupted; m.toml is the best model so far" in " ".join(err.split())
+    assert code == 130 and "interrupted; m.toml holds the best model so far" in " ".join(err.split())
     x, y = table
     found = np.asarray(HostModel(load_spec("m.toml")).predict(x), float).ravel()
     assert np.sqrt(np.square(found - y).mean()) < 0.6 * y.std()

@@ -62,7 +62,7 @@ def test_rows_outside_of_the_training_are_told_with_what_becomes_of_them(
         and told.startswith("130 of 300 rows lie outside the range of the training data")
     )
     assert (
-        f"a reaches {far[:130, 0].max():.6g} here, but was from {trained.low[0]:g} to {trained.high[0]:g} in training"
+        f"a reaches {far[:130, 0].max():.6g} here, but lay between {trained.low[0]:g} and {trained.high[0]:g} in training"
         in told
     )
     refused = int((~load_spec("m.toml").accepts(far[:130])).sum())

@@ -191,7 +191,7 @@ def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
         code, _, err = run("generate", "flow.toml", "--start", f"{name}.bin", "-o", "out")
         assert code == 2 and f"{name}.bin" in err and told in err and err.count("\n") == 1, err
     code, _, err = run("generate", "other.toml", "--start", "learned.bin", "-o", "out")
-    assert code == 2 and "is a state of the kind" in err and "pykernel state migrate" in err
+    assert code == 2 and "is a state of kind" in err and "pykernel state migrate" in err
     for words in (["generate", "fixed.toml", "--start", "learned.bin", "-o", "out"],
                   ["simulate", "fixed.toml", "first.csv", "--save", "none.bin"]):  # fmt: skip
         code, _, err = run(*words)

@@ -880,7 +880,7 @@ def test_two_kernels_of_one_name(tmp_path: Path) -> None:
     source = "from pykernel.dialect import Real, kernel\n{}\n@kernel\ndef {}(y: Real) -> Real:\n    return y + {}\n"
     first = load(tmp_path, source.format("", "helper", "y"))
     second = load(tmp_path, source.format(f"from {first.__name__} import helper as other", "helper", "other(y)"))
-    with pytest.raises(TypeError, match="two kernels are called helper"):
+    with pytest.raises(TypeError, match="two kernels have the name helper"):
         c_source([second.helper], FLOAT32)
 
 

@@ -86,7 +86,7 @@ def test_weights_of_classes_are_those_of_a_spec():
     assert (model.predict(x) == wanted).all() and (plain.predict(x) != wanted).any()
     by_name = BudgetedKernelClassifier(class_weight={"fault": 5.0}).fit(x, y)
     assert by_name.spec_.label.weights == (5.0, 1.0) and (by_name.predict(x) == wanted).all()
-    with pytest.raises(UserError, match=r"class_weight holds \['fualt'\], which is not one of the classes"):
+    with pytest.raises(UserError, match=r"class_weight has an entry for 'fualt', which is not one of the classes"):
         BudgetedKernelClassifier(class_weight={"fualt": 5.0}).fit(x, y)
     for bad in ("often", [1.0], [1.0, 0.0]):
         with pytest.raises(UserError, match=r"\[label\] weights"):
@@ -206,7 +206,7 @@ def test_classes_that_cannot_be(stream):
         BudgetedKernelClassifier(rule="klms").fit(x, np.full(300, 7))
     with pytest.raises(UserError, match=r"^BudgetedKernelClassifier: \[label\] classes holds 100 names; .* 2 to 64"):
         BudgetedKernelClassifier(rule="klms").fit(x, np.arange(300) % 100)
-    with pytest.raises(ValueError, match="the first call of partial_fit needs classes"):
+    with pytest.raises(ValueError, match="the first call of partial_fit needs the argument classes"):
         BudgetedKernelClassifier(rule="klms").partial_fit(x, y)
     model = BudgetedKernelClassifier(rule="klms").partial_fit(x[:100], y[:100], classes=[2, 1, 0])
     before = state(model)
@@ -436,7 +436,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     for rule in ("klms", "krls-t", "rff-rls"):
         with pytest.raises(
             UserError,
-            match=r"fourier, (which only trained vectors can have|for which [a-z-]+ has no random Fourier features)",
+            match=r"fourier, (which only models with trained vectors can have|for which [a-z-]+ has no random Fourier features)",
         ):
             BudgetedKernelRegressor(kernel=MercerKernel("fourier"), rule=rule).fit(x, y)
     model = BudgetedKernelRegressor(kernel=CUSTOM, n_max=8, input_max_abs=10.0, n_epochs=1, rule="klms").fit(x, y)

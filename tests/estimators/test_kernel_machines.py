@@ -183,7 +183,7 @@ def test_who_takes_weights():
     for weights, sentence in (
         (np.where(np.arange(60) == 5, -1.0, 1.0), "sample_weight holds -1; weights must be 0 or more"),
         (np.where(np.arange(60) == 5, 1e308, 1.0), "sample_weight holds 1e.308; weights must be at most 1e.300"),
-        (np.arange(60) == 5, "sample_weight is above 0 for 1 samples"),
+        (np.arange(60) == 5, "sample_weight is above 0 for only 1 of 60 samples"),
         (np.where(y == "wet", 0.0, 1.0), "y holds one class"),
     ):
         with pytest.raises(UserError, match=sentence):
@@ -557,7 +557,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
         ({"sigma": "scale"}, "sigma is 'scale'; it must be"),
         ({"sigma": []}, "sigma is []; it must be"),
         ({"sigma": True}, "sigma is True; it must be"),
-        ({"sigma": 1e-200}, "sigma is 1e-200; its square must not overflow: scale the data"),
+        ({"sigma": 1e-200}, "sigma is 1e-200; its square must not overflow or underflow: scale the data"),
         ({"ridge": math.nan}, "ridge is nan; it must be"),
         ({"ridge": [[1.0, 2.0]]}, "ridge is [[1.0, 2.0]]; it must be"),
         ({"gamma": 1.0}, "gamma is 1.0, but the gaussian kernel has no gamma; the kernel has sigma"),

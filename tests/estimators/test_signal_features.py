@@ -70,7 +70,7 @@ def test_windows_are_chosen_by_a_search():
         ({"hop": 8}, 20, r"\[signal\] hop also requires the key window"),
         ({"window": 8, "features": ["men"]}, 20, "did you mean 'mean'"),
         ({"window": 8, "features": [1, 2]}, 20, "features is 1; it must be 'mean', 'rms', [^;]* or 'flatness'$"),
-        ({"window": 8, "features": {"ax": ["mean"]}}, 20, r"\[signal\] features does not name the channel 'ay'"),
+        ({"window": 8, "features": {"ax": ["mean"]}}, 20, r"\[signal\] features has no entry for the channel 'ay'"),
         ({"precision": "int16"}, 20, r"\[signal\] max_abs is missing; int16 needs the range of each channel"),
         ({"lags": []}, 20, r"\[signal\] lags is \[\], and nothing else makes features"),
         ({"window": 8, "hop": 4, "features": ["mean"], "lags": [0, 2]}, 15, "has 15 rows, but the first features need 16"),

@@ -103,7 +103,7 @@ def test_weights_of_zero_leave_samples_out_and_wrong_ones_are_refused() -> None:
     assert np.square(model.predict(x[left]) - y[left]).mean() < 0.1 * y.var()
     for bad, sentence in (
         (-weights - 1, "weights must be 0 or more"),
-        (1.0 * (np.arange(120) == 5), "above 0 for 1 sample"),
+        (1.0 * (np.arange(120) == 5), "above 0 for only 1 of 120 samples"),
     ):
         with pytest.raises(UserError, match=sentence):
             TrainedKernelRegressor(6, **QUICK).fit(x, y, bad)

@@ -55,12 +55,12 @@ def a_program(**changed):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"labels": "real"}, "the argument labels is needed without an update"),
-        ({"entries": TWO[:1]}, "the argument labels is needed without an update"),
+        ({"labels": "real"}, "the argument 'labels' is needed without an update"),
+        ({"entries": TWO[:1]}, "the argument 'labels' is needed without an update"),
         ({"entries": TWO[1:]}, "toy has no predict"),
         ({"statuses": (ToyStatus, IntEnum("More", {"DONE": 1}))}, "DONE is 0 and 1; give DONE one value"),
-        ({"valid": None}, "give valid and persistent structs together, or neither of them"),
-        ({"persistent": ()}, "give valid and persistent structs together, or neither of them"),
+        ({"valid": None}, "give 'valid' and 'persistent' together, or neither of them"),
+        ({"persistent": ()}, "give 'valid' and 'persistent' together, or neither of them"),
         ({"persistent": (ToyWork,)}, "the persistent structs must be the first structs"),
         ({"between": ("refresh",)}, "refresh is listed in 'between', but is not an action"),
         ({"alarms": (ToyStatus.LEARNED,)}, "a program with alarms must have an update and the reading alarm"),
@@ -79,7 +79,7 @@ def a_program(**changed):
         ({"entries": (*TWO, Entry("drift", toy_valid, "question"))}, "drift is not a valid question: it must take"),
         (
             {"entries": (*TWO, Entry("train", toy_predict, "visit"))},
-            "train is not a valid visit: it must take what update",
+            "train is not a valid visit: it must take the same parameters as the update",
         ),
         (
             {"entries": (*TWO, Entry("learn", toy_update, "update"))},
@@ -116,7 +116,7 @@ BLIND = {"entries": (Entry("predict", blind_predict, "question"),), "structs": (
     ("keys", "says"),
     [
         (BLIND, "keeps nothing in the memory, and C has no empty struct"),
-        ({"entries": (*TWO, Entry("judge", mute_assess, "question"))}, "never writes its answer, y"),
+        ({"entries": (*TWO, Entry("judge", mute_assess, "question"))}, "never writes an answer to y"),
     ],
 )
 def test_what_a_self_test_could_not_fail_is_refused(keys, says):
@@ -175,9 +175,9 @@ def test_a_model_that_learns_nothing_speaks_of_no_state():
     device.ask("predict", x := mixed_stream(spec, 50)[0]), model.ask("predict", x)
     assert int(device.call("hash")) == state_hash(spec, model.memory) and device.call("selftest") == 0
     for call in (lambda: save(model), lambda: load(model, b"PKSN"), lambda: snapshot_bytes(spec)):
-        with pytest.raises(UserError, match="learns nothing on the device, so that there are no snapshots of it"):
+        with pytest.raises(UserError, match="learns nothing on the device, so it has no snapshots"):
             call()
-    with pytest.raises(UserError, match="learns nothing on the device, so that there is no state to compare"):
+    with pytest.raises(UserError, match="learns nothing on the device, so there is no state to compare"):
         device_memory(spec, b"1234", "end.bin")
 
 
@@ -217,7 +217,7 @@ def test_labels_are_refused_where_there_are_none_and_missed_where_there_are():
         model.predict(x)
     with pytest.raises(UserError, match=r"^frozen does not learn: its weights are fixed$"):
         HostModel(spec_of("frozen")).update(x)
-    with pytest.raises(UserError, match=r"^monitor learns without labels, so that it has no errors to compare$"):
+    with pytest.raises(UserError, match=r"^monitor learns without labels, so it has no errors to compare$"):
         Simulation(spec_of("monitor"))
     with pytest.raises(UserError, match=r"^krr learns from labels; simulate it with labels$"):
         Monitoring(spec_of("krr"))
@@ -301,9 +301,9 @@ def test_a_log_of_rows_that_were_learned_or_only_asked_about_replays_and_the_fir
         assert str(replayed(spec, wrong).difference).startswith(f"row {at} (line {at + 2}): {what} is")
     for bad, says in (
         (",1,,,0,,", "has some inputs and not others"),
-        ("1,2,,0,0,,", "has a status, but was not learned; a status is the value that update returned"),
+        ("1,2,,0,0,,", "has a status but was not learned; a status is the return value of update"),
         ("1,2,,2,,,", "column 'learned' is '2'; it must be 1 if the row was learned, 0 if the model was only asked"),
-        (",,0.5,,,,restart", "has no inputs, but a label or a prediction"),
+        (",,0.5,,,,restart", "has a label or a prediction but no inputs"),
     ):
         with pytest.raises(UserError, match=f"log, line 2: {re.escape(says)}"):
             replayed(spec, [lines[0], bad])
@@ -404,7 +404,7 @@ def test_simulate_trains_or_only_scores(files, run):
         code, out, err = run("simulate", "kfd.toml", f"/dev/fd/{reads}", "--train-every", "50")
         os.close(reads)
         assert code == 0 and "trainings done 3" in out and not err
-        assert "the samples are read again after the training; give the data as a file" in out
+        assert "the samples must be read again after the training; give the data as a file" in out
     code, out, err = run("simulate", "frozen.toml", "data.csv", "-o", "out.csv")
     assert code == 0 and not err and "trainings" not in out
     lines = Path("out.csv").read_text().splitlines()
@@ -455,15 +455,15 @@ def test_simulate_draws(run):
         (("simulate", "krr.toml", "data.csv", "--refresh-every", "9"), "rule krr has nothing to refresh"),
         (
             ("state", "show", "frozen.toml", "data.csv"),
-            "frozen learns nothing on the device, so that there are no snap",
+            "frozen learns nothing on the device, so it has no snap",
         ),
         (
             ("state", "replay", "frozen.toml", "data.csv"),
             "data.csv: holds no results to compare; record status or prediction\n",
         ),
-        (("state", "replay", "frozen.toml", "data.csv", "--end", "data.csv"), "frozen learns nothing on the device, so that"),
-        (("simulate", "monitor.toml", "data.csv", "--delay", "2"), "monitor learns without labels, so that --delay has"),
-        (("simulate", "monitor.toml", "data.csv", "--train-every", "2"), "monitor learns without labels, so that --train-e"),
+        (("state", "replay", "frozen.toml", "data.csv", "--end", "data.csv"), "frozen learns nothing on the device, so there"),
+        (("simulate", "monitor.toml", "data.csv", "--delay", "2"), "monitor learns without labels, so --delay has"),
+        (("simulate", "monitor.toml", "data.csv", "--train-every", "2"), "monitor learns without labels, so --train-e"),
         (("simulate", "monitor.toml", "data.csv", "--refresh-every", "-1"), "refresh-every is -1; it must be a number of"),
         (("state", "replay", "monitor.toml", "data.csv"), "data.csv: holds no results to compare; record state_hash, status or no"),
     ],

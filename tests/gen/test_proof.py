@@ -103,7 +103,7 @@ def test_a_range_without_a_number_is_no_proof(monkeypatch):
 def test_a_call_that_the_analysis_does_not_pass_is_not_proved():
     call = Call(STATE, "update", "prove_state_update", ("m.c",), frozenset({"m_update"}), 0)
     found = frama_c.Finding(call, True, coverage={"m_update": (5, 5), "prove_state_update": (3, 4)})
-    assert "proves nothing" in _row(found, frozenset())["why"]
+    assert "nothing is proved" in _row(found, frozenset())["why"]
     assert _row(replace(found, coverage={"prove_state_update": (4, 4)}), frozenset())["proved"]
 
 

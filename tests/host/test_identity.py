@@ -449,9 +449,9 @@ def test_the_source_s_text_does_not_count(tmp_path, monkeypatch):
 
 
 def test_every_tunable_parameter_is_one():
-    with pytest.raises(TypeError, match="speed is tunable, but is not a parameter"):
+    with pytest.raises(TypeError, match="speed is listed in 'tunable', but is not a parameter"):
         type("Wrong", (Config,), {"__annotations__": {}, "tunable": frozenset({"speed"})})
-    with pytest.raises(TypeError, match="speed is unseen, but is not a parameter"):
+    with pytest.raises(TypeError, match="speed is listed in 'unseen', but is not a parameter"):
         type("Wrong", (Config,), {"__annotations__": {}, "unseen": frozenset({"speed"})})
 
 

@@ -221,7 +221,7 @@ def test_states_of_every_model_are_merged_or_refused_in_one_sentence(rule: str, 
 
 
 REFUSED = {
-    "waves": (spec_of("spectrum-nlms", reduction=None), "does not show for which inputs its device has learned"),
+    "waves": (spec_of("spectrum-nlms", reduction=None), "does not show which inputs its device has learned from"),
     "a monitor": (make_spec({"name": "f", "input": {"dim": 2}, "novelty": {}}), "learns without labels"),
     "integers": (spec_of("klms", precision="int16", input={"dim": 2, "max_abs": 4.0}, label={"max_abs": 4.0}), "int16"),
     "forgetting": (
@@ -290,11 +290,11 @@ def test_hostile_states_are_one_sentence_and_write_nothing(
         ("0.bin",): "give two or more",
         ("0.bin", "0.bin"): "is given twice",
         ("0.bin", "empty.bin"): "has learned nothing yet",
-        ("0.bin", "other.bin"): "is a state of the kind",
+        ("0.bin", "other.bin"): "is a state of kind",
         ("0.bin", "cut.bin"): "bytes",
         ("0.bin", "flipped.bin"): "CRC",
         ("0.bin", "nowhere.bin"): "nowhere.bin",
-        ("0.bin", "folder"): "folder: has no file that ends with .bin",
+        ("0.bin", "folder"): "folder: has no .bin file",
         ("0.bin", "1.bin", "--data", "fleet.toml"): "pykernel simulate",
     }
     for words, why in cases.items():

@@ -285,11 +285,11 @@ def test_a_class_is_logged_by_its_position_or_by_name():
         (
             "class",
             "a,b,state,status\n1,2,mod,1\n",
-            "line 2: column 'state' is 'mod'; it must be a class, by its position",
+            "line 2: column 'state' is 'mod'; it must be a class, as an index",
         ),
         ("class", "a,b,state,status\n1,2,99999999999,1\n", "it must be a class"),
         ("class", "a,b,state,predicted_class\n1,2,1,1.5\n", "column 'predicted_class' is '1.5'; it must be a class"),
-        ("class", "a,b,predicted_class,call\n,,1,reset\n", "line 2: has no inputs, but a label or a prediction"),
+        ("class", "a,b,predicted_class,call\n,,1,reset\n", "line 2: has a label or a prediction but no inputs"),
     ],
 )
 def test_bad_logs_of_other_labels_are_one_sentence(kind, log, says):
@@ -421,7 +421,7 @@ def test_digits_count_what_was_written():
         ("a,b,y,status\n1,,3,1\n", "line 2: has some inputs and not others"),
         ("a,b,y,status\n,,,\n", "line 2: has no inputs; give the inputs, or a call"),
         ("a,b,y,status\n1,2,,1\n", "line 2: has a status but no label"),
-        ("a,b,y,call,status\n,,1,refresh,\n", "line 2: has no inputs, but a label"),
+        ("a,b,y,call,status\n,,1,refresh,\n", "line 2: has a label or a prediction but no inputs"),
         ("a,b,y,status\n1,2,3,99999999999\n", "must be a status"),
         ("a,b,y,status\n1,2,3,addded\n", "must be a status"),
         ("a,b,y,status\n1,2,0x1p99999,1\n", "must be a number"),

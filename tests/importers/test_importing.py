@@ -367,13 +367,13 @@ def test_nothing_overflows_within_the_limit(kernel, precision):
         # a limit that cannot be is refused with one that can
         if precision == "float32":
             with pytest.raises(
-                UserError, match=r"max_abs is 1e\+38, where float32 overflows; max_abs must be at most"
+                UserError, match=r"max_abs is 1e\+38, where float32 overflows; choose max_abs of at most"
             ) as error:
                 from_sklearn(estimator, "m", max_abs=1e38)
             most = float(re.search(r"at most (\S+),", str(error.value))[1])
             assert most > 0.9 * spec.input.max_abs
             assert np.isfinite(HostModel(from_sklearn(estimator, "m", max_abs=most)).predict(corners * most)).all()
-            with pytest.raises(UserError, match="max_abs must be at most"):
+            with pytest.raises(UserError, match="choose max_abs of at most"):
                 from_sklearn(estimator, "m", max_abs=1.2 * most)
 
 
@@ -677,7 +677,7 @@ def test_wrong_arguments_are_told_in_a_sentence(how, sentence):
 def test_what_is_for_other_models_is_refused():
     with pytest.raises(UserError, match="distance='products' is for Gaussian kernels; this kernel is linear"):
         from_sklearn(fit(SVC(kernel="linear")), "m", distance="products")
-    with pytest.raises(UserError, match="predicts numbers; classes are for classifiers"):
+    with pytest.raises(UserError, match="predicts numbers, so it has no classes to name; leave out the names"):
         from_sklearn(fit(SVR(), "numbers"), "m", classes=["a", "b"])
 
 
@@ -952,7 +952,7 @@ REFUSED_GRAPHS = {
     "its two classes differ by more than their sign": graph(linear(rows=2, intercepts=[1.0, 1.0])),
     "LinearClassifier: coefficients holds numbers that are not finite": graph(linear(coefficients=[float("nan")] * 12)),
     "a result that is neither": graph(linear(post_transform="SOFTMAX"), node("Normalizer", ["scores"], norm="L2")),
-    "gives its values names other than": graph(linear(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
+    "the names of its values differ from": graph(linear(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
     "has a 'MatMul' before its LinearClassifier": graph(node("MatMul", ["x", "w"]), linear(x="z"), tables={"w": np.eye(4)}),
     "SVMRegressor: n_targets is 2": graph(svm("SVMRegressor", n_targets=2)),
     "changes the decision values with a 'Softmax'": graph(svm(), node("Softmax", ["scores"])),
@@ -1082,11 +1082,11 @@ HOSTILE = {
     "has 4 scales and 3 offsets": lambda: graph(node("Scaler", ["x"], offset=[1.0] * 3, scale=[1.0] * 4), svm(x="z")),
     # attributes
     "24 numbers do not make 9,223,372,036,854,775,814": lambda: graph(svm(vectors_per_class=[2**62, 2**62, 6])),
-    "has 'gamma', which differs from ONNX's definition": lambda: graph(svm(gamma=1.0)),
-    "has 'rho', which differs from ONNX's definition": lambda: graph(svm(rho=[1, 2, 3])),
-    "its Cast has no to": lambda: graph(svm(), node("Cast", ["scores"], "q")),
+    "has the attribute 'gamma', which differs from ONNX's definition": lambda: graph(svm(gamma=1.0)),
+    "has the attribute 'rho', which differs from ONNX's definition": lambda: graph(svm(rho=[1, 2, 3])),
+    "its Cast has no attribute to": lambda: graph(svm(), node("Cast", ["scores"], "q")),
     "for 6 classes": lambda: graph(svm(classlabels_strings=["a", "b", "c"])),
-    "names other than the names of its classes": lambda: graph(svm(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
+    "names of its values differ from the names of its classes": lambda: graph(svm(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
     "changes the decision values with a 'Neg'": lambda: graph(
         svm(), node("ZipMap", ["scores"], "q", classlabels_int64s=[5, 6, 7]), node("Neg", ["q"])),
     # what else it gives
@@ -1322,7 +1322,7 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
     for words, says in (
         (["nothing.onnx"], "there is no such file"),
         (["gate.onnx", *NAMES, "--set", "name=a/b"], "gate.onnx: "),
-        (["held.csv"], "is not a model's file; give an .onnx file"),
+        (["held.csv"], "is not a model file; give an .onnx file"),
         (["level.onnx", "--data", "held.csv"], "add --inputs"),
         (["gate.onnx", *NAMES, "--data", "nothing.csv"], "there is no such file"),
         (["gate.onnx", "--inputs", "a,b"], "takes 4 inputs, but 2 names"),

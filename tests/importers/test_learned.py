@@ -136,10 +136,10 @@ def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: 
         except UserError as error:
             text = str(error)
     if spec.learning.rule in (*LINEAR_MODELS.rules, *SPECTRUM_RULES):
-        assert text == "flow: stores no vectors of its inputs; vectors supports only models that store vectors"
+        assert text == "flow: stores no vectors of its inputs; only a model that stores vectors can be made smaller"
         return
     if spec.label_kind == "none":
-        assert text == "flow: learns no function of its inputs; vectors supports only models that predict"
+        assert text == "flow: learns no function of its inputs; only a model that predicts can be made smaller"
         return
     if name == "stream-linear":
         assert "has 2 vectors, and 4 were asked for; ask for fewer" in text
@@ -254,7 +254,7 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         (spec, tmp_path / "none.bin", 4, "none.bin: cannot be read: No such file or directory"),
         (spec, tmp_path, 4, "cannot be read: "),
         (spec, spec, 4, "flow.toml: has "),
-        (spec, zeros[1], 4, "state.bin: is a state of the kind "),
+        (spec, zeros[1], 4, "state.bin: is a state of kind "),
         (spec, tmp_path / "new.bin", 4, "flow: stores no vectors yet; let it learn more"),
         (zeros[0], zeros[1], 4, "flow: gives the same answer for all its vectors; let it learn more"),
         (
@@ -266,7 +266,7 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         (spec, state, 0, "vectors is 0; it must be a whole number of 1 or more"),
         (spec, state, 10**9, "vectors, and 1000000000 were asked for; ask for fewer"),
         (spec, None, 4, "flow.toml: is a spec, which does not hold what a device has learned; add start"),
-        (model, state, 4, "gate.onnx: is not a spec, but a state belongs to a spec"),
+        (model, state, 4, "gate.onnx: is not a spec; a device's state can only be read with its spec"),
         (tmp_path / "no.toml", state, 4, "no.toml: there is no such file"),
     ):
         with pytest.raises(UserError) as error:

@@ -175,7 +175,7 @@ def test_the_command_compares_a_network_with_its_file(run, tmp_path, monkeypatch
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--label", "kind")
     assert code == 0 and load_spec("gate.toml").label.column == "kind", err
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--label", "kind,other")
-    assert code == 2 and "--label names 2 columns, but the model predicts 1; name 1" in err
+    assert code == 2 and "--label names 2 columns; it must name 1, one for each label that the model predicts" in err
 
 
 @pytest.mark.filterwarnings("ignore:.*probabilities are left out")
@@ -243,19 +243,19 @@ REFUSED = {
     "has nothing where its next layer must be": lambda: changed(lambda g: g.node[2].input.__setitem__(0, "x")),
     "changes the decision values with a 'Relu'": lambda: network(end="Relu"),
     "changes the decision values with a 'LogSoftmax'": lambda: network(end="LogSoftmax"),
-    "has a 'Conv' before its network; there may only be Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
+    "has a 'Conv' before its network; only Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
     # numbers
     "its Gemm has transA 1; transA must be 0": lambda: network(lambda *a: pytorch(*a, transA=1)),
     "its Gemm has alpha 2.0; alpha must be 1": lambda: network(lambda *a: pytorch(*a, alpha=2.0)),
     "its Gemm has beta nan; beta must be 1": lambda: network(lambda *a: pytorch(*a, beta=float("nan"))),
-    "its Gemm has 'alpha', which differs from ONNX's definition": lambda: network(lambda *a: pytorch(*a, alpha=1)),
-    "its Gemm has 'transC', which differs from": lambda: network(lambda *a: pytorch(*a, transC=0)),
+    "its Gemm has the attribute 'alpha', which differs from ONNX's definition": lambda: network(lambda *a: pytorch(*a, alpha=1)),
+    "its Gemm has the attribute 'transC', which differs from": lambda: network(lambda *a: pytorch(*a, transC=0)),
     "network: the table of its last layer has shape (5, 3); it must be (6, 3) to fit the other parts": lambda: network(
         values=(W1, B1, W2[:, :5], B2)),
-    "its Gemm makes 6 values, and numbers of shape (5,) are added": lambda: network(values=(W1, B1[:5], W2, B2)),
-    "its Gemm makes 6 values, and numbers of shape (6, 4) are added": lambda: changed(
+    "its Gemm computes 6 values, but the numbers added to them have shape (5,)": lambda: network(values=(W1, B1[:5], W2, B2)),
+    "its Gemm computes 6 values, but the numbers added to them have shape (6, 4)": lambda: changed(
         lambda g: g.node[0].input.__setitem__(2, "0.weight")),
-    "its Gemm makes 6 values, and numbers of shape (0,) are added": lambda: changed(lambda g: g.node[0].input.__setitem__(2, "x")),
+    "its Gemm computes 6 values, but the numbers added to them have shape (0,)": lambda: changed(lambda g: g.node[0].input.__setitem__(2, "x")),
     "its MatMul must take the values of the previous node, and a table of floats, (inputs, outputs)": lambda: graph(
         node("MatMul", ["w", "x"]), tables=TALL),
     "its MatMul must take the values of the previous node, and a table of floats": lambda: graph(
@@ -290,7 +290,7 @@ REFUSED = {
     "neither its decision values nor": lambda: network(after=[node("Reshape", ["z", "s"], "q")], s=np.full(100_000, 2**40)),
     "neither its decision values": lambda: network(after=[make_node("ArrayFeatureExtractor", ["z", "s"], ["q"], domain="ai.onnx.ml")], s=np.array(7)),
     "also gives 'h', which is not a result of the machine": lambda: network(outputs=["z", "h"]),
-    "gives its values names other than the names of its classes": lambda: network(
+    "the names of its values differ from the names of its classes": lambda: network(
         end="Softmax", after=[node("ZipMap", ["z"], "q", classlabels_int64s=[1, 2, 3])]),
     "holds a 'Relu' that is not part of the model": lambda: network(before=[node("Relu", ["x"], "b")], unit="Tanh") and changed(
         lambda g: g.node.insert(0, node("Relu", ["x"], "q"))),

@@ -105,7 +105,7 @@ def test_comparisons_take_raw_samples_and_see_what_is_wrong():
     assert not compare(wrong, read_estimator(pipeline), pipeline, x)["ok"]
     with pytest.raises(UserError, match="gate: needs 48 consecutive raw samples for its first features"):
         compared(pipeline, x[:47])
-    with pytest.raises(UserError, match="takes raw samples of 2 channels, but rows hold 3 numbers"):
+    with pytest.raises(UserError, match="takes raw samples of 2 channels, but each row holds 3 numbers"):
         compared(pipeline, np.zeros((50, 3)))
 
 
@@ -175,12 +175,12 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
     for precision in ("int16", "float64"):
         with pytest.raises(UserError, match=f"precision is {precision}, but its features are computed in float32"):
             from_sklearn(model, "m", precision=precision)
-    with pytest.raises(UserError, match="max_abs belongs to its raw samples; leave max_abs out here"):
+    with pytest.raises(UserError, match="max_abs limits its raw samples; leave max_abs out here"):
         from_sklearn(model, "m", max_abs=3.0)
     with pytest.raises(UserError, match="takes 2 inputs, but 3 names are given"):
         from_sklearn(model, "m", inputs=list("abc"))
     model[0].max_abs = 1e12
-    with pytest.raises(UserError, match=r"max_abs is 1e\+12, where float32 overflows; max_abs must be at most"):
+    with pytest.raises(UserError, match=r"max_abs is 1e\+12, where float32 overflows; choose max_abs of at most"):
         from_sklearn(model.set_params(svr=KernelRidge(kernel="poly", degree=4)).fit(x, state), "m")
 
 

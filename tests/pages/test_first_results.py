@@ -72,7 +72,7 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
     mean, before = (np.exp(np.log(each["numbers"]).mean()) for each in (own, stored))
     worst = own["numbers"].max()
     assert (
-        f"error is {mean:.2f} times that of the best simple predictor (geometric mean), and {worst:.2f} times at worst"
+        f"error is {mean:.2f} times the error of the best simple predictor (geometric mean), and {worst:.2f} times at worst"
         in words
     )
     assert f"The former default, `krls-t` with 32 vectors, has a geometric mean of {before:.2f}," in words

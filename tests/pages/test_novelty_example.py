@@ -48,7 +48,7 @@ def test_the_examples_cost_is_what_it_printed() -> None:
     ((mean, most),) = re.findall(r"update: ([\d,]+) instructions, at most ([\d,]+)", said)
     ((flash, compiler, level),) = re.findall(r"([\d,]+) bytes of flash, .*? \((\w+) .*? (-O\d)\)", said)
     assert f"an update of this monitor takes {mean} instructions on average, and at most {most}." in WORDS
-    assert f"takes {flash} bytes of flash, if {compiler} compiles it with `{level}`" in WORDS
+    assert f"Compiled by {compiler} with `{level}`, the code of this monitor takes {flash} bytes of flash." in WORDS
 
 
 def test_the_text_is_of_these_results() -> None:
@@ -78,7 +78,7 @@ def test_numbers_in_the_text() -> None:
     assert named.input.max_abs == 1e6 and "the default of `max_abs` is 10⁶ instead of 10¹²" in WORDS
     found = bare.family.parameters(bare)
     assert found["patience"] == 20 and "(in the warm-up, 20 rows)" in WORDS
-    assert found["relearn_soon"] == bare.novelty.relearn_after // 6 and "a sixth of `relearn_after`" in WORDS
+    assert found["relearn_soon"] == bare.novelty.relearn_after // 6 and "only `relearn_after` / 6 rows" in WORDS
     quiet = 1 / (found["correction"] * found["alarm_rate"])
     assert quiet == pytest.approx(5000) and "the threshold takes thousands of rows to fall" in WORDS
     assert bare.novelty.warmup + bare.novelty.commissioning == 2000 and "in the first 2,000 rows" in WORDS
@@ -141,7 +141,7 @@ def test_faults_are_what_they_are_called() -> None:
     assert all(shares[f"slip, {grade}"] > 0.7 for grade in ("small", "medium", "large")), shares
     # what the page says of the tour's faults
     assert shares["stuck, whole"] > 0.9 and shares["drag, large"] > 0.75 and shares["imbalance, large"] < 0.1
-    assert "every sensor stays in its range in most rows" in WORDS
+    assert "every sensor stays in its normal range in most rows" in WORDS
     # a copy goes on as the original would
     a, b = machine.copy(3), machine.copy(3)
     assert np.array_equal(a.run(50).x, b.run(50).x) and a.run(5).x.shape == (5, len(SENSORS))

@@ -51,7 +51,7 @@ def test_the_pages_claims_hold():
     assert column("bearing", "score", "auc, outer race, same load")["rms alone"] == 0
     assert {row["bytes"] for row in FOUND["bearing"] if row["score"].startswith("max")} == {
         "56"
-    } and "in 56 bytes" in TEXT
+    } and "takes only 56 bytes" in TEXT
     tried = page.load(page.DATA / "signals" / "tried.csv")
     shipped = {row["example"]: row for row in tried if row["changed"] == "as shipped"}
     errors = {row["changed"]: float(row["error"]) for row in tried if row["example"] == "exercises"}

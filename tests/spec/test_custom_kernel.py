@@ -102,7 +102,7 @@ def test_a_spec_without_its_code_is_refused():
         make_spec(FROZEN)
     with pytest.raises(
         UserError,
-        match="kernel is rational_quadratic, but the given kernel is products; write the name of the given kernel",
+        match="kernel is rational_quadratic, but the argument custom is the kernel products; both names must be equal",
     ):
         make_spec(FROZEN, custom=custom_kernels.products)
     spec = make_spec(FROZEN, custom=custom_kernels.rational_quadratic)

@@ -358,7 +358,7 @@ def test_limits_that_cannot_be_judged_are_told() -> None:
     figures = {"state_bytes": 1, "work_bytes": 1}
     row = {"target": "avr", "emulator": "simavr", "flash_bytes": 9000}
     assert exceeded(spec, figures, [row]) == [
-        f"[target] instructions: {call} has no bound on avr, and simavr does not count instructions: nothing bounds it"
+        f"[target] instructions: {call} has no bound on avr (none was computed), and simavr does not count instructions"
         for call in ("update", "predict")
     ]
     assert exceeded(spec, figures, [row | {"target": "cortex-m3"}]) == []
@@ -370,7 +370,7 @@ def test_limits_that_cannot_be_judged_are_told() -> None:
         f"m_{call} takes up to 1,100,000 cycles on avr; [target] cycles is 1,000,000" for call in ("update", "predict")
     ]
     assert exceeded(spec, figures, [row | {"bounds": {}}]) == [
-        f"[target] cycles: {call} has no bound on avr: nothing bounds it" for call in ("update", "predict")
+        f"[target] cycles: {call} has no bound on avr: none was computed" for call in ("update", "predict")
     ]
 
 
@@ -385,5 +385,5 @@ def test_features_of_a_signal_are_standardised_unless_their_scale_is_given():
 def test_a_monitor_in_int16_is_told_of_the_monitor() -> None:
     """Once it was told that another rule, which it had not named, has no [novelty]."""
     content = {"name": "m", "precision": "int16", "input": {"dim": 2, "max_abs": 1.0}, "novelty": {}}
-    with pytest.raises(UserError, match=r'precision is "int16".*gmm needs "float32" or "float64"'):
+    with pytest.raises(UserError, match=r'precision is "int16".*for gmm, choose "float32" or "float64"'):
         make_spec(content)

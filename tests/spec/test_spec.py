@@ -210,7 +210,7 @@ def test_a_range_stands_for_its_columns() -> None:
     for columns, why in (
         (["x3..x2"], "the range 'x3..x2' of 0 names"),
         (["x0..x999999999"], "of 1000000000 names"),
-        (["x1", "x0..x3"], "names 'x1' twice"),
+        (["x1", "x0..x3"], "has the name 'x1' twice"),
     ):
         assert why in refusal(merged(input={"columns": columns}))
 
@@ -225,7 +225,9 @@ def test_an_old_name_is_refused_with_the_new_one(old: tuple[str, ...]) -> None:
         content = merged(**{section: {**BASE.get(section, {}), **vectors, key: value}})
         before = copy.deepcopy(content)
         quote, named = '"' * len(word), f'{key} "{value}"' if word else key
-        now = f"called {quote}{RENAMED[old]}{quote} now" if old in RENAMED else f"no longer in a spec: {LEFT[old]}"
+        now = (
+            f"called {quote}{RENAMED[old]}{quote} now" if old in RENAMED else f"no longer a key of a spec: {LEFT[old]}"
+        )
         assert refusal(content) == f"flow.toml: [{section}] {named} is {now}"
         assert content == before
     names = get_args(next(iter(declared(section, key).values())).annotation) if word else fields
@@ -715,7 +717,7 @@ def test_alarms_are_of_the_monitor_alone():
     for rule in ("okfeb", "klms"):
         for novelty in ({}, {"warmup": 500}, {"life": "fixed"}):
             told = refusal(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}, "novelty": novelty})
-            assert_is_one_sentence(told, f"[novelty] makes a monitor, whose rule is gmm; {rule} raises no alarms")
+            assert_is_one_sentence(told, f"[novelty] is for monitors, whose rule is gmm; {rule} raises no alarms")
     for section, keys in (
         ("kernel", {"sigma": 1.0}),
         ("subspace", {"fading": 0.9}),
@@ -727,5 +729,5 @@ def test_alarms_are_of_the_monitor_alone():
         assert_is_one_sentence(told, f"[{section}]")
         assert told.endswith("(no rule is named, and [novelty] selects gmm)"), told
     assert_is_one_sentence(
-        refusal(base | {"novelty": {"threshold": 0.5}}), "[novelty] threshold is no longer in a spec"
+        refusal(base | {"novelty": {"threshold": 0.5}}), "[novelty] threshold is no longer a key of a spec"
     )

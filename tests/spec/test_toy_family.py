@@ -94,7 +94,7 @@ LEVEL = programs(
 class LevelLearning(Learning):
     """How fast the level follows."""
 
-    part: Annotated[float, Rate(), Tried((0.02, 0.1, 0.5), 3, 0.001, 1.0)] = Field(
+    part: Annotated[float, Rate(), Tried(3, 0.001, 1.0)] = Field(
         0.5, gt=0, le=1, description="the part of an error that one sample corrects"
     )
     brake: Annotated[float, Of("slow-level")] = Field(2.0, ge=1, description="how much slower the level follows")

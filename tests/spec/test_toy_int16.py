@@ -156,7 +156,7 @@ REFUSED = [
     ({"learning": {"rule": "level", "part": 1e-6}}, "[learning] part is 1e-06; it must be at least 1.5e-05, the smallest learning rate"),
     ({"learning": {"rule": "level", "brake": 3.0}}, "[learning] brake belongs to slow-level; level does not have it"),
     ({"kernel": {"sigma": 1.0}}, "[kernel] belongs to klms, "),
-    ({"learning": {"rule": "quadratic-rls"}}, 'precision is "int16", which only klms, qklms, nlms, rls, expansion-nlms, expansion-rls, expansion-softmax, spectrum-nlms, spectrum-ekf, frozen, level, slow-level can have; quadratic-rls'),
+    ({"learning": {"rule": "quadratic-rls"}}, 'precision is "int16", which only klms, qklms, nlms, rls, expansion-nlms, expansion-rls, expansion-softmax, spectrum-nlms, spectrum-ekf, frozen, level, slow-level can have; for quadratic-rls, choose'),
 ]  # fmt: skip
 
 

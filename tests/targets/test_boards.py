@@ -332,13 +332,13 @@ ONE_HOUR = 3600.0
 FAULTS: dict[str, tuple[boards.FaultyBoard, str]] = {
     "HELLO for ever": (
         faulty(lambda self: boards.always(*self.hello())(self)),
-        "said .* that it is ready, but did not begin",
+        "reported .* that it was ready, but did not begin",
     ),
     "HELLO for ever, slowly": (
         faulty(lambda self: boards.always(*self.hello(), wait=9)(self)),
         "did not finish a part",
     ),
-    "writes where HELLO is due": (faulty(boards.always(b"W", b"x")), "told .* times to end another check"),
+    "writes where HELLO is due": (faulty(boards.always(b"W", b"x")), "told .* times to stop an earlier check"),
     "reads length 0": (faulty(boards.always(b"R", b"\0", after=3)), "asked for data that the check does not have"),
     "reads too much": (faulty(boards.always(b"R", b"\xff", after=3)), "asked for data that the check does not have"),
     "a byte a minute": (faulty(rate=1 / 60), "no data arrived|not frames"),

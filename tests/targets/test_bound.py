@@ -517,7 +517,7 @@ def test_what_is_not_proved_is_refused_by_name(monkeypatch):
     monkeypatch.setattr(bounds, "annotate", lambda text: annotate(re.sub(r"/\* (loop|turn) \d+ \*/", "", text)))
     assert "a loop without a known limit in flow_predict" in call_bounds(project, image)["predict"].refused
     monkeypatch.setattr(bounds, "annotate", lambda text: annotate(text.replace("\tadds\t", "\tsubs\t", 1)))
-    assert "does not give the same bytes" in call_bounds(project, image)["predict"].refused
+    assert "does not assemble to the same bytes" in call_bounds(project, image)["predict"].refused
     fast = model_image(project, target, "gcc", level="-O3")
     assert "this code is at -O3" in call_bounds(project, fast)["predict"].refused
 
@@ -628,7 +628,7 @@ def test_what_people_ask_is_told_or_refused_in_a_sentence(tmp_path, monkeypatch,
     plain = (tmp_path / "flow.toml").read_text()
     (tmp_path / "flow.toml").write_text(plain + '\n[target]\nname = "cortex-m4f"\ncycles = 9\n')
     assert run("check", "flow.toml", "--target", "cortex-m4f", "--samples", "8") == 1
-    assert "give instructions instead" in capsys.readouterr().err
+    assert "set [target] instructions instead" in capsys.readouterr().err
     (tmp_path / "flow.toml").write_text(plain)
     assert run(*check, "--toolchain", "gcc", *asked, "--json") == 0
     (load,) = json.loads(capsys.readouterr().out)["load"]

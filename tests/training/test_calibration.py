@@ -165,7 +165,9 @@ def test_shapes_that_cannot_be():
         ValueError, match=r"values have shape \(3, 2\); for 2 classes and 3 samples, the shape must be \(3, 1\)"
     ):
         fit_calibration(np.zeros((3, 2)), [0, 1, 1], 2)
-    with pytest.raises(ValueError, match=r"values have shape \(3,\), and classes have shape \(2,\); both must be"):
+    with pytest.raises(
+        ValueError, match=r"values have shape \(3,\), and classes have shape \(2,\); both shapes must be"
+    ):
         fit_sigmoid(np.zeros(3), [True, False])
     with pytest.raises(ValueError, match="a decision value is not finite"):
         fit_sigmoid([0.0, math.nan], [True, False])

@@ -168,7 +168,7 @@ def test_ctrl_c_gives_the_last_whole_basis() -> None:
     dual = Dual.of_classes((y > 0).astype(int), 2, 1.0)[0]
 
     def stop(part: float, words: str) -> None:
-        if words == "training 16 vectors" and part > 0.3:
+        if words == "training with 16 vectors" and part > 0.3:
             raise KeyboardInterrupt
 
     found = train(x, KERNEL, [dual], first=8, tolerance=1e-6, tell=stop)

@@ -142,7 +142,7 @@ def test_a_fault_is_seen_by_an_alarm_in_its_rows():
     assert report["missed"] == {"bias": (0, 1), "gain": (2, 2)}
     assert report["manners"] == {"rare": (0, 1), "repeated": (2, 2)}
     said = missed_kinds(report["missed"] | {"drift": (3, 4), "another time": (5, 16)})
-    assert said == "gain: 2 of 2 faults; drift: 3 of 4 faults; values of another time: 5 of 16 faults"
+    assert said == "gain: 2 of 2 faults; drift: 3 of 4 faults; values from another time: 5 of 16 faults"
     quiet = 400 - 3 * (50 + GUARD)
     assert told["other_rows"] == 2 / quiet and told["keeps_rate"]
     found.take(np.ones(400, bool), [])

@@ -376,7 +376,7 @@ def test_a_frozen_spec_knows_its_training(folder, run):
         assert old in text
         path.write_text(text.replace(old, old.replace("= [", "= [1")))
         code, _, err = run("simulate", str(path), "data.csv")
-        assert code == 2 and "[input] has another center or scale than the vectors were trained with" in err
+        assert code == 2 and "[input] has a center or scale that differs from the one in training" in err
 
 
 def test_values_may_be_words(folder, run):
@@ -1005,7 +1005,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
             ["--label", "y", "--labels", "never", "--delay", "2"],
             "--delay is 2, but --labels says that there are no labels",
         ),
-        (["--labels", "never"], "--labels is for a column to predict"),
+        (["--labels", "never"], "--labels applies only to models that predict a column"),
         (["--ram", "any", "--flash", "4k"], "--ram any and --flash contradict each other; give one"),
         (["--only", "best"], "--only best is not known"),
         (["--trials", "0"], "--trials is 0; it must be from 1"),

@@ -1,12 +1,12 @@
-"""Coordinates of samples in the subspace of feature space that the basis vectors span, and changes of the basis.
+"""Coordinates of samples in the subspace of feature space that the basis vectors span; adding and removing basis vectors.
 
 K_SS = L L' is the Gram matrix of the basis, and k_S(x) is the vector of kernel values between x and the basis vectors.
-In an orthonormal system, the projection of phi(x) onto the subspace has the coordinates z(x) = L^-1 k_S(x); each new
-basis vector adds one coordinate.  The coordinates of several samples are the rows of a partial
-Cholesky factor of the samples' Gram matrix (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for machine
-learning, 2000).  k(x, x) - |z|^2 is the squared length of the residual, the part of x that the basis cannot express (G.
-Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a
-kernel induced feature space, 2002).
+Let phi(x) be the image of x in feature space.  Its projection onto the subspace has the coordinates z(x) = L^-1 k_S(x)
+with respect to orthonormal axes; each new basis vector adds one coordinate.  The coordinates of several samples are the
+rows of a partial Cholesky factor of the samples' Gram matrix (A. J. Smola, B. Schoelkopf, Sparse greedy matrix
+approximation for machine learning, 2000).  The residual k(x, x) - |z|^2 is the squared length of the part of phi(x)
+that the basis cannot express (G. Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C. Talbot,
+Efficient formation of a basis in a kernel induced feature space, 2002).
 """
 
 from enum import IntEnum
@@ -44,8 +44,8 @@ class Method(IntEnum):
     GIVEN = 0  # the basis is constant
     # a sample is added with probability residual / k(x, x); if the basis is full, the sample replaces the least important vector
     STREAM = 1
-    EFVS = 2  # each step adds the candidate from the reservoir that most reduces the relative residuals of some rows
-    SGMA = 3  # each step adds the candidate from the reservoir that most reduces the sum of all rows' residuals
+    EFVS = 2  # each step draws candidates from the reservoir, and adds the one that most reduces the relative residuals of random rows
+    SGMA = 3  # each step draws candidates from the reservoir, and adds the one that most reduces the sum of all rows' residuals
 
 
 class NystromStatus(IntEnum):
@@ -57,28 +57,28 @@ class NystromStatus(IntEnum):
 
 
 class DeviceBasis(Struct):
-    """The basis, which is chosen on the device: vectors that span a subspace of feature space."""
+    """The basis that the device chooses: vectors that span a subspace of feature space."""
 
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # scaled basis vectors
     l: Real[PACKED]  # L, where L L' = K_SS; each row ends with the reciprocal of its diagonal element
     seeds: between(Index[3], 0, LARGEST_PERIOD - 1)  # state of the random number generator; zero before the first draw
-    n: between(Index, 0, N_MAX)  # number of basis vectors in use; all later places are zero
+    n: between(Index, 0, N_MAX)  # number of basis vectors in use; unused places are zero
 
 
 class NystromWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     z: Real[N_MAX]  # coordinates of the input
-    t: Real[N_MAX]  # coordinates of a row of the reservoir, or a row that is added to the regression
-    u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
+    t: Real[N_MAX]  # working memory: coordinates of a row of the reservoir, a column of L^-1, or the regression's gain
+    u: Real[N_MAX]  # working memory: K_SS^-1 k_S of a row of the reservoir, or the row that is added to R
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
     loss: Real[N_MAX]  # for each basis vector: the increase in the rows' residuals if the vector is removed
-    rest: Real[M_MAX]  # residual of each row: the part that the basis cannot express
+    rest: Real[M_MAX]  # residual of each row
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors
     points: Index[M_MAX]  # rows over which a candidate's gain is summed
-    kappa: Real  # residual of the sample, the part that the basis cannot express: k(x, x) - |z|^2
+    kappa: Real  # residual of the sample: k(x, x) - |z|^2, the squared length of the part that the basis cannot express
     own: Real  # k(x, x)
 
 
@@ -87,7 +87,7 @@ class NystromConfig(Config):
 
     method: Method
     bounded: bool  # whether predictions are clipped to the range from least_value to largest_value
-    varies: bool  # whether the variance of a prediction is known
+    varies: bool  # whether prior_variance is given, so that the variance of a label can be computed
     weighs: bool  # whether predictions are weighted sums of the coordinates, not the coordinates themselves
     forgets: bool  # whether forgetting < 1
     caches: bool  # whether the reservoir keeps its rows' coordinates
@@ -106,16 +106,18 @@ class NystromConfig(Config):
     seed_2: Index
     seed_3: Index
     root_ridge: Real  # square root of the ridge, the weight of |coefficients|^2
-    least: Real  # smallest diagonal element of the regression's factor
+    least: Real  # smallest allowed diagonal element of the regression's factor
     root_forgetting: Real  # square root of the forgetting factor
-    refill: Real  # a row with this element is added to R, so that the ridge stays constant while earlier samples fade
+    refill: (
+        Real  # the only nonzero element of the row that restores a coefficient's ridge in R while earlier samples fade
+    )
     coefficient_limit: Real  # largest coefficient of a coordinate
-    sum_limit: Real  # limit above every element of the regression's factor
-    scaled_limit: Real  # limit above every scaled input
-    coordinate_limit: Real  # limit above every coordinate, which is at most sqrt(k(x, x))
-    turned_limit: Real  # limit above every rotated coordinate
-    reciprocal_limit: Real  # limit above the reciprocal of any residual's square root
-    solved_limit: Real  # limit above every element of K_SS^-1 k
+    sum_limit: Real  # bound on the magnitude of every element of the regression's factor
+    scaled_limit: Real  # bound on the magnitude of every scaled input
+    coordinate_limit: Real  # bound on the magnitude of every coordinate, which is at most sqrt(k(x, x))
+    turned_limit: Real  # bound on the magnitude of every rotated coordinate
+    reciprocal_limit: Real  # bound on the reciprocal square root of every residual
+    solved_limit: Real  # bound on the magnitude of every element of K_SS^-1 k
     label_max_abs: Real  # largest |value| that the functions have to learn
     least_value: Real  # smallest prediction
     largest_value: Real  # largest prediction
@@ -124,13 +126,13 @@ class NystromConfig(Config):
 
 
 class GivenModel(Model):
-    """A model whose basis is in tables."""
+    """A model whose basis is in constant tables."""
 
     parts = Sample, NystromWork, NystromConfig, FrameConfig, InputConfig, KernelConfig
 
 
 class BasisModel(GivenModel):
-    """A model whose basis is in memory."""
+    """A model whose basis may also be in memory, where it can change."""
 
     parts = (DeviceBasis,)
 
@@ -174,7 +176,7 @@ def project(m: BasisModel, x: Real[DIM]) -> None:
 
 @kernel
 def append(m: BasisModel, x: Real[DIM]) -> None:
-    """Append a scaled input, whose coordinates and residual are in m.z and m.kappa, to the basis.  O(N + D)."""
+    """Append the scaled input x to the basis.  Its coordinates are in m.z, and its residual is in m.kappa.  O(N + D)."""
     n = m.n[0]
     row = row_of(n)
     length = sqrt(m.kappa[0])
@@ -217,7 +219,7 @@ def rotate_pair(z: Real[...], k: Index, cosine: Real, sine: Real) -> None:
 
 @kernel
 def close_up(m: BasisModel, r: Index) -> None:
-    """Remove basis vector r and its row of L.  Later rows move up; the last becomes zero.  O(N^2 / 2 + N D)."""
+    """Remove basis vector r and its row of L.  Later rows move up, and the last row becomes zero.  O(N^2 / 2 + N D)."""
     last = m.n[0] - 1
     row = row_of(r)
     for i in range(r, last):

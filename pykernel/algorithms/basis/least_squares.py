@@ -44,7 +44,7 @@ def clear_coordinate(m: RegressionModel, i: Index) -> None:
 
 @kernel
 def begin_coordinate(m: RegressionModel, i: Index) -> None:
-    """Start using coordinate i, the first unused one: its row of R contains only the ridge.  O(N)."""
+    """Start using coordinate i, the first unused one: the diagonal element of its row of R becomes the ridge's square root.  O(N)."""
     m.r[upper_row_of(i, len(m.coefficients))] = m.root_ridge
 
 
@@ -84,8 +84,8 @@ def turn_coordinates(m: RegressionModel, k: Index, cosine: Real, sine: Real) -> 
 def drop_coordinate(m: RegressionModel, last: Index) -> None:
     """Drop the last coordinate in use: the coefficients become the least-squares solution in the other coordinates.  O(N^2 / 2).
 
-    R_rest c_new = R_rest c_rest + r_last c_last, where r_last is the last column of R: the right-hand side of these
-    equations does not change.
+    The new coefficients c solve R_rest c = R_rest c_rest + r_last c_last, where c_rest and c_last are the old coefficients,
+    r_last is the last column of R without its last element, and R_rest is R without its last row and column.
     """
     at = 0
     for i in range(last):
@@ -115,7 +115,10 @@ def move_coefficients(m: RegressionModel, gain: Real[...], n: Index) -> None:
 
 @kernel
 def take_row(m: RegressionModel, z: Real[...], gain: Real[...], row: Real[...], n: Index, least: Real) -> None:
-    """Add the row z to R, then update the coefficients.  gain, row: working memory.  least: smallest diagonal element.  O(n^2)."""
+    """Add the row z to R, then update the coefficients.  O(n^2).
+
+    gain, row: working memory.  least: smallest allowed diagonal element of R.
+    """
     for i in range(n):
         gain[i] = z[i]
         row[i] = z[i]
@@ -125,8 +128,8 @@ def take_row(m: RegressionModel, z: Real[...], gain: Real[...], row: Real[...], 
 
 @kernel
 def fade(m: RegressionModel, gain: Real[...], row: Real[...], n: Index, least: Real) -> None:
-    """Reduce the weight of earlier samples.  Then restore the ridge of one coefficient; the next call restores the
-    ridge of the next coefficient.  O(N^2)."""
+    """Reduce the weight of earlier samples.  This also reduces the ridge; each call restores the ridge of one
+    coefficient, in turn.  O(N^2)."""
     multiply(m.r, m.root_forgetting, len(m.r))
     turn = m.turn[0]
     if turn < n:

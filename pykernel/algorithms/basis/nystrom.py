@@ -1,8 +1,9 @@
-"""The rule nystrom: functions of coordinates in a constant basis, and the questions of all models with a basis.
+"""The rule ``nystrom``, whose functions are computed from coordinates in a constant basis.  Its questions ``features`` and
+``residual`` are also those of models whose basis is in memory.
 
 f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  If
-prior_variance is given, the model is a sparse Gaussian process.  The variance of a label is then p (k(x, x) - |z|^2) +
-v, where p is the prior variance, and v is the variance of a label around the function.
+``prior_variance`` is given, the model is a sparse Gaussian process.  The variance of a label is then p (k(x, x) - |z|^2)
++ v, where p is the prior variance, and v is the variance of a label around the function.
 """
 
 from pykernel.algorithms import frame
@@ -27,12 +28,12 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 
 class LocatedModel(GivenModel):
-    """Any model with a basis, in tables or in memory."""
+    """Any model with a basis, whether in tables or in memory."""
 
 
 @kernel
 def combine(m: GivenModel, y: Real[OUTPUTS]) -> None:
-    """Compute the functions' values from coordinates.  O(N) for each function."""
+    """Compute the functions' values from the coordinates m.z.  O(N) for each function."""
     if m.weighs:
         for o in range(len(y)):
             total = m.bias[o]
@@ -84,7 +85,7 @@ def features(m: LocatedModel, x: Real[DIM], z: Real[N_MAX]) -> Index:
 
 @kernel
 def residual(m: LocatedModel, x: Real[DIM], part: Real[1]) -> Index:
-    """Write the fraction of x that the basis cannot express to ``part``: 1 - |z|^2 / k(x, x), from 0 to 1.  O(N^2 / 2 + N D).
+    """Write to ``part`` the fraction of x that the basis cannot express: 1 - |z|^2 / k(x, x), from 0 to 1.  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with ``part`` unchanged.
     """

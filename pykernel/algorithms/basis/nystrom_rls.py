@@ -53,7 +53,7 @@ from pykernel.dialect.program import Entry
 
 
 class NystromModel(Framed, RegressionModel, ReservoirModel):
-    """A basis, coefficients and a reservoir."""
+    """A model with a basis, coefficients and a reservoir."""
 
 
 @kernel
@@ -92,7 +92,7 @@ def evaluate(m: NystromModel, n: Index, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def give(m: NystromModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x) = weights' z(x).  If there is no basis, f(x) is 0.  O(N^2 / 2 + N D)."""
+    """y = f(x) = coefficients' z(x).  If there is no basis, f(x) is 0.  O(N^2 / 2 + N D)."""
     project(m, x)
     evaluate(m, size(m), y)
 
@@ -120,8 +120,8 @@ def start_draws(m: NystromModel) -> None:
 def reduce(m: NystromModel, r: Index) -> None:
     """Remove basis vector r: rotate the coordinates until only the last one depends on r.  O(N^2 + N M).
 
-    L without row r is made triangular again by Givens rotations (G. H. Golub, C. F. Van Loan, Matrix Computations,
-    6.5), which also rotate all stored coordinates.  The residual of the sample grows by the square of the coordinate
+    Givens rotations make L, now without row r, triangular again (G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5).
+    They also rotate all stored coordinates.  The residual of the sample grows by the square of the coordinate
     that the sample loses.
     """
     last = m.n[0] - 1
@@ -134,7 +134,7 @@ def reduce(m: NystromModel, r: Index) -> None:
         inverse = real(1) / length
         cosine = m.l[row + k] * inverse
         sine = diagonal * inverse
-        # row k + 1 becomes row k; its diagonal is clipped, because a restored L may not be a factor of any matrix
+        # row k + 1 becomes row k; its diagonal element is clipped, because a loaded L need not be the factor of a Gram matrix
         m.l[row + k] = clipped(inverse, real(1) / m.coordinate_limit, m.reciprocal_limit)
         later = row
         for i in range(k + 2, last + 1):
@@ -166,8 +166,8 @@ def widen(m: NystromModel) -> None:
 @kernel
 def adapt(m: NystromModel) -> Index:
     """Add the sample to the basis with a probability equal to its relative residual.  If the basis is full, the sample
-    is compared with the basis vectors, and the vector whose removal least increases the reservoir's residuals is left
-    out."""
+    replaces the basis vector whose removal least increases the reservoir's residuals.  If leaving out the sample increases
+    them less, the basis does not change."""
     chance = draw(m.seeds)
     n = m.n[0]
     if not (m.kappa[0] > m.ald_threshold * m.own[0] and m.kappa[0] > SMALLEST_RESIDUAL):
@@ -189,7 +189,7 @@ def adapt(m: NystromModel) -> Index:
 
 @kernel
 def keep_row(m: NystromModel) -> None:
-    """Add the sample to the reservoir, or skip it at random.  O(N + D)."""
+    """Add the sample to the reservoir.  If the reservoir is full, the sample replaces a random row or is skipped.  O(N + D)."""
     slot = m.count[0]
     if m.seen[0] < MOST_SEEN:
         m.seen[0] += 1
@@ -294,7 +294,7 @@ def forget_samples(m: NystromModel) -> None:
 
 @kernel
 def valid_basis(m: NystromModel) -> Bool:
-    """Whether L is within its limits, and unused places are zero."""
+    """Whether the elements of L are within their limits, unused places are zero, and the random number generator has a valid state."""
     n = m.n[0]
     row = 0
     for i in range(len(m.v)):

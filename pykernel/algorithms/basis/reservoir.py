@@ -29,7 +29,7 @@ class Reservoir(Struct):
     rows: between(Real[M_MAX, DIM], "-scaled_limit", "scaled_limit")  # scaled inputs
     labels: between(Real[M_MAX, OUTPUTS], "-label_max_abs", "label_max_abs")  # labels of the rows
     coordinates: between(Real[M_MAX, N_MAX], "-turned_limit", "turned_limit")  # z of each row
-    count: between(Index, 0, M_MAX)  # number of rows in use; all later places are zero
+    count: between(Index, 0, M_MAX)  # number of rows in use; unused rows are zero
     seen: between(Index, 0, MOST_SEEN)  # number of samples seen; counting stops at a limit
 
 
@@ -48,7 +48,7 @@ def row_coordinates(m: ReservoirModel, t: Index) -> None:
         substitute_forward(m.l, m.t, m.n[0], m.coordinate_limit)
 
 
-# ----------------------------------------------------------------------------------------- what would be lost
+# ------------------------------------------------------------------------------------- removing a basis vector
 
 
 @kernel
@@ -56,8 +56,8 @@ def least_missed(m: ReservoirModel) -> Index:
     """The index of the basis vector whose removal least increases the rows' residuals; n if leaving out the sample
     increases them least.  O(N^3 / 6 + M (N^2 + N D)).
 
-    Without vector j, the residuals grow by sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of all n + 1
-    vectors, and k_t are the kernel values of row t with these vectors.
+    Without vector j, the residuals grow by sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of the
+    n + 1 vectors (the basis and the sample), P_j. is row j of P, and k_t contains row t's kernel values with these vectors.
     """
     n = m.n[0]
     inverse = real(1) / m.kappa[0]
@@ -87,7 +87,7 @@ def least_missed(m: ReservoirModel) -> Index:
     return best
 
 
-# ---------------------------------------------------------------------------------------- what would be gained
+# -------------------------------------------------------------------------------------------- choosing a basis
 
 
 @kernel
@@ -104,7 +104,7 @@ def survivors(m: ReservoirModel, alive: Index) -> Index:
 
 @kernel
 def mean_left_over(m: ReservoirModel) -> Real:
-    """Mean relative residual over the reservoir: 1 - J of Cawley and Talbot.  O(M)."""
+    """Mean relative residual over the reservoir: 1 - J in the notation of Cawley and Talbot 2002.  O(M)."""
     return plus_product(real(0), m.rest, m.share, m.count[0]) * (real(1) / real(m.count[0]))
 
 
@@ -120,7 +120,7 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 
 @kernel
 def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
-    """The reduction in the residuals of the rows in m.points if row r became a basis vector.  O(points (N + D)).
+    """By how much the residuals of the rows in m.points would decrease if row r became a basis vector.  O(points (N + D)).
 
     Let R be the residual matrix: the part of the rows' Gram matrix that the basis cannot express.  For EFVS, which
     reduces relative residuals, the gain is sum_t R_tr^2 / (k_tt R_rr).  For SGMA, the gain is sum_t R_tr^2 / R_rr, the
@@ -170,9 +170,9 @@ def best_candidate(m: ReservoirModel, alive: Index) -> Index:
 
 @kernel
 def enlarge(m: ReservoirModel, x: Real[DIM]) -> None:
-    """Append a basis vector whose coordinates and residual are in m.z and m.kappa.  Each row gets one more coordinate.  O(M (N + D)).
+    """Append the scaled input x to the basis, and compute the new coordinate of each row.  O(M (N + D)).
 
-    No other coordinate changes.
+    The coordinates of x are in m.z, and its residual is in m.kappa.  The other coordinates of the rows do not change.
     """
     n = m.n[0]
     if m.caches:

@@ -1,13 +1,14 @@
 """The kernel Fisher discriminant on a basis, trained on the device, in memory that does not grow with the number of samples.
 
 z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  If N_c of the N samples belong to a class, the function of this
-class has the target N/N_c for these samples, and the target -N/(N - N_c) for all other samples.  The alpha that
-minimises |y - Z alpha - b|^2 + ridge |alpha|^2 is Fisher's discriminant (S. Mika et al., Fisher Discriminant Analysis
-with Kernels, 1999; with targets: J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).  The state is the mean of z in
-each class and the upper triangular, packed factor R with R'R = scatter of z + ridge I.  Givens rotations add each
-sample to R: in float32 this allows smaller ridges than normal equations, which square R's condition number.
-Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. L. C. Talbot 2003, here with a fixed
-basis, and with targets computed from the class counts without the left-out sample).
+class has the target N/N_c for these samples, and the target -N/(N - N_c) for all other samples.  Let y be the
+vector of these targets, and let the rows of Z be the samples' z.  The alpha that minimises |y - Z alpha - b|^2 +
+ridge |alpha|^2 is Fisher's discriminant (S. Mika et al., Fisher Discriminant Analysis with Kernels, 1999; with targets:
+J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).  The state consists of the class counts, the means of z (over each
+class and over all samples), and the packed upper triangular factor R with R'R = scatter of z + ridge I.  Givens
+rotations add each sample to R: in float32 this allows smaller ridges than normal equations, which square R's condition
+number.  Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. L. C. Talbot 2003, here with a
+fixed basis, and with targets computed from the class counts without the left-out sample).
 """
 
 from enum import IntEnum
@@ -52,7 +53,7 @@ class FisherStatus(IntEnum):
 
 
 class Scatter(Struct):
-    """Sums over the collected samples."""
+    """Statistics of the collected samples."""
 
     # factor R: R'R = sum of (z - mean)(z - mean)' + ridge I; rows begin at the diagonal
     r: between(Real[PACKED], "-r_limit", "r_limit")
@@ -69,12 +70,14 @@ class Discriminant(Struct):
     press: between(Real, 0, "press_limit")  # sum of squared leave-one-out residuals
     # leave-one-out errors: number of samples that are classified wrongly when left out
     mistakes: between(Index, 0, "most")
-    assessed: between(Index, 0, "most")  # number of samples that press and mistakes count
-    trained: between(Index, 0, "most")  # number of training samples; 0 if update was called after the training
+    assessed: between(Index, 0, "most")  # number of assessed samples, over which press and mistakes are sums
+    trained: between(
+        Index, 0, "most"
+    )  # number of training samples; 0 if update or restart was called after the training
 
 
 class FisherWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     x: Real[DIM]  # a scaled input
     z: Real[P_MAX]  # kernel values between the input and the basis
@@ -92,12 +95,12 @@ class FisherConfig(Config):
     ridge: Real  # mu: weight of |alpha|^2
     root_ridge: Real  # square root of the ridge
     least: Real  # smallest allowed ratio of the ridge to the trace of R'R, for this precision
-    most: Index  # largest number of samples before a restart, because rounding errors in R add up
+    most: Index  # largest number of samples between restarts: rounding errors in R add up
     free: Real  # smallest allowed value of 1 - leverage for a sample
-    alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
-    press_limit: Real  # limit above every sum of squared leave-one-out residuals
-    z_limit: Real  # limit above every kernel value
-    r_limit: Real  # limit above every element of R
+    alpha_limit: Real  # largest allowed magnitude of the bias and of each element of alpha
+    press_limit: Real  # bound on the sum of squared leave-one-out residuals
+    z_limit: Real  # bound on the magnitude of every kernel value
+    r_limit: Real  # bound on the magnitude of every element of R
 
 
 class FisherModel(Model):
@@ -109,7 +112,7 @@ class FisherModel(Model):
 
 @kernel
 def correlate(m: FisherModel, x: Real[DIM]) -> None:
-    """Write the kernel values between an input and the vectors of the basis to m.z.  O(P D)."""
+    """Write the kernel values between the input x and the basis vectors to m.z.  O(P D)."""
     if m.rescales:
         rescale(m, x, m.x)
         for i in range(len(m.z)):
@@ -132,7 +135,7 @@ def respond(m: FisherModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def count_all(m: FisherModel) -> Index:
-    """Number of samples collected since the start."""
+    """Number of samples collected since the last restart."""
     n = 0
     for k in range(len(m.counts)):
         n = n + m.counts[k]
@@ -185,7 +188,7 @@ def acceptable_class(m: FisherModel, label: Index) -> Bool:
 
 @kernel
 def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
-    """Collect the sample x of class number label.  O(P (P + D)).
+    """Collect the sample x of class ``label``.  O(P (P + D)).
 
     Returns DONE.  If too many samples have been collected, returns FULL and changes nothing.
     """
@@ -242,7 +245,7 @@ def class_of(m: FisherModel, o: Index) -> Index:
 
 @kernel
 def solve(m: FisherModel, o: Index, n: Index) -> Bool:
-    """Compute alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), and b = -alpha' mean.
+    """Compute alpha = N^2 / (N - N_c) (R'R)^-1 (class mean - overall mean), and b = -alpha' (overall mean).
 
     Returns False if b or an element of alpha exceeds the limit.
     """
@@ -276,7 +279,7 @@ def train(m: FisherModel) -> Index:
     for k in range(len(m.counts)):
         if m.counts[k] == 0:
             return FisherStatus.TOO_FEW
-    # the trace of R'R bounds its eigenvalues
+    # R'R has no eigenvalue above its trace or below the ridge, so this limits its condition number
     if not (m.ridge >= m.least * plus_product(real(0), m.r, m.r, len(m.r))):
         return FisherStatus.ILL_CONDITIONED
     for o in range(len(m.y)):
@@ -300,8 +303,8 @@ def train(m: FisherModel) -> Index:
 
 @kernel
 def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> Real:
-    """Compute a function's value at a sample that is left out of the training.  The targets are then computed from the
-    class counts without this sample.
+    """Compute a function's value at a sample, as if this sample had been left out of the training and of the class counts
+    from which the targets are computed.
 
     fitted: the function's value at the sample after training on all samples, with the target 1 in the class and 0
     elsewhere.  If the sample is the only one in the class, or the only one outside the class, all other samples have
@@ -387,8 +390,8 @@ def leave_one_out(m: FisherModel, out: Real[2]) -> Index:
 def valid_scatter(m: FisherModel, n: Index) -> Bool:
     """Whether R and the means are possible after n samples.
 
-    Before the first sample, both must be zero.  Later, R's diagonal must be large enough to divide by, and R's columns
-    must be within their limits.
+    Before the first sample, R and the means must be zero.  Later, no diagonal element of R may be too small to divide by,
+    and R's columns must be within their limits.
     """
     row = 0
     for j in range(len(m.mean)):
@@ -400,7 +403,7 @@ def valid_scatter(m: FisherModel, n: Index) -> Bool:
         if n > 0 and not (m.r[row] >= real(0.5) * m.root_ridge):
             return False
         row = row + len(m.mean) - j
-    # each element of a sample differs from the mean by at most 2 z_limit
+    # each element of a sample's z differs from its mean by at most 2 z_limit
     known = real(4) * m.z_limit * m.z_limit * real(n) + real(2) * m.root_ridge * m.root_ridge
     return columns_within(m.r, len(m.mean), known) and (n > 0 or all_zero(m.r, len(m.r)))
 
@@ -410,7 +413,7 @@ def valid(m: FisherModel) -> Bool:
     """Whether collecting and training could have led to this state; the fields' ranges have been checked before.  O(P^2)."""
     n = 0
     for k in range(len(m.counts)):
-        # each count is read once: even if the storage changes between two reads, the sum does not overflow
+        # each count is read only once, so that the sum cannot overflow even if the storage changes during the check
         more = m.counts[k]
         if more < 0 or more > m.most - n:
             return False
@@ -431,7 +434,7 @@ STAND_INS = standing(
         frame.take_class: collect,
         "O(answer)": "O(P D)",
         **COLLECTS,
-        "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.": ""
+        "There is one function for each class; it should be at least 1 for inputs of this class, and at most -1 for other inputs.": ""
         "Returns FULL if too many samples have been collected.",
     },
     "O(P (P + D))",

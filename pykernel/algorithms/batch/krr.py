@@ -1,6 +1,6 @@
 """Kernel ridge regression and least squares support vector machines, trained on the device.
 
-Samples are collected in a ring buffer.  Training solves (K + ridge I) alpha = y, for LS-SVM with an unpenalised bias
+Samples are collected in a ring buffer.  Training solves (K + ridge I) alpha = y; for LS-SVM, it also fits an unpenalised bias
 (J. A. K. Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999).  The packed Cholesky factor
 of the matrix is inverted in place.  The inverse matrix P gives leave-one-out errors at little cost (G. C. Cawley, N. L.
 C. Talbot, Efficient leave-one-out cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction
@@ -55,7 +55,7 @@ class Samples(Struct):
     # labels of the samples, if labels are numbers
     targets: between(Real[L_MAX, OUTPUTS], "-label_max_abs", "label_max_abs")
     labels: Index[L_MAX]  # classes of the samples, if labels are classes
-    count: between(Index, 0, L_MAX)  # number of samples in use; all later places are zero
+    count: between(Index, 0, L_MAX)  # number of collected samples; unused places are zero
     next: between(Index, 0, L_MAX - 1)  # place of the next sample
 
 
@@ -69,11 +69,11 @@ class Trained(Struct):
     press: between(Real, 0, "press_limit")  # mean squared leave-one-out residual of the training samples
     # leave-one-out error rate: share of the samples that are classified wrongly when left out
     mistaken: between(Real, 0, 1)
-    n: between(Index, 0, L_MAX)  # number of expansion vectors in use; all later places are zero
+    n: between(Index, 0, L_MAX)  # number of expansion vectors in use; unused places are zero
 
 
 class BatchWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     factor: Real[
         PACKED
@@ -98,9 +98,9 @@ class BatchConfig(Config):
     clamps: bool  # whether predictions are clipped to the range from low to high
     ridge: Real  # number that is added to the Gram matrix's diagonal
     least: Real  # smallest allowed ratio of the ridge to the Gram matrix's largest row sum, for this precision
-    scaled_limit: Real  # limit above every scaled input
+    scaled_limit: Real  # bound on the magnitude of every scaled input
     label_max_abs: Real  # largest |y| that is accepted
-    alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
+    alpha_limit: Real  # largest allowed magnitude of a multiplier, a bias or a leave-one-out residual
     press_limit: Real  # square of alpha_limit
     low: Real  # smallest prediction
     high: Real  # largest prediction
@@ -124,7 +124,7 @@ def countable(m: BatchModel) -> Bool:
 
 @kernel
 def intact(m: BatchModel) -> Bool:
-    """Whether all counts are within their ranges, so that no loop runs past an array, even in overwritten memory."""
+    """Whether all counts are within their ranges, so that no loop runs past the end of an array, even in overwritten memory."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v) and countable(m)
 
 
@@ -180,7 +180,7 @@ def acceptable_label(m: BatchModel, y: Real) -> Bool:
 
 @kernel
 def collect(m: BatchModel, x: Real[DIM]) -> Index:
-    """Collect the sample x with label y."""
+    """Collect the sample x, whose labels are in m.y."""
     for o in range(len(m.y)):
         m.targets[m.next[0], o] = m.y[o]
     return gather(m, x)
@@ -188,7 +188,7 @@ def collect(m: BatchModel, x: Real[DIM]) -> Index:
 
 @kernel
 def collect_class(m: BatchModel, x: Real[DIM], label: Index) -> Index:
-    """Collect the sample x of class number label."""
+    """Collect the sample x of class ``label``."""
     m.labels[m.next[0]] = label
     return gather(m, x)
 
@@ -226,7 +226,8 @@ def represented(m: BatchModel) -> Bool:
 
 @kernel
 def target(m: BatchModel, i: Index, o: Index) -> Real:
-    """The label of sample i for function o.  [separates] The label is 1 if o is the sample's class, otherwise -1."""
+    """The label of sample i for function o.  [separates] This label is 1 if function o should be positive for the sample's
+    class, otherwise -1."""
     if m.separates:
         if m.single:
             return real(1) if m.labels[i] == 1 else real(-1)
@@ -273,7 +274,7 @@ def factorise(m: BatchModel, n: Index) -> Bool:
         pivot = m.factor[row + i]
         for k in range(i):
             pivot = pivot - m.factor[row + k] * m.factor[row + k]
-        # without rounding errors, the pivot is at least the ridge
+        # without rounding errors, the pivot would be at least the ridge
         if not (pivot >= real(0.25) * m.ridge):
             return False
         m.factor[row + i] = sqrt(pivot)
@@ -371,8 +372,8 @@ def solve(m: BatchModel, o: Index) -> Bool:
 
 @kernel
 def leave_out(m: BatchModel) -> Bool:
-    """Compute the residual of each sample for the model that is trained without this sample.  Returns False if a
-    residual exceeds its limit.  O(L).
+    """Compute each sample's leave-one-out residual: the residual of a model that is trained without this sample.  Returns
+    False if a residual exceeds its limit.  O(L).
     """
     n = m.count[0]
     m.squares[0] = real(0)
@@ -458,7 +459,7 @@ def leave_one_out(m: BatchModel, out: Real[2]) -> Index:
 
 @kernel
 def valid_samples(m: BatchModel) -> Bool:
-    """Whether count and next agree, the samples' classes exist, and unused places are zero.  O(L D)."""
+    """Whether m.count and m.next agree, the samples' classes exist, and unused places are zero.  O(L D)."""
     n = m.count[0]
     if n < len(m.inputs) and m.next[0] != n:
         return False
@@ -477,7 +478,7 @@ def valid_samples(m: BatchModel) -> Bool:
 
 @kernel
 def valid_trained(m: BatchModel) -> Bool:
-    """Whether unused places are zero.  O(L D)."""
+    """Whether unused places of the trained model are zero.  O(L D)."""
     n = m.n[0]
     for i in range(len(m.v)):
         if i >= n and not (all_zero(m.v[i], len(m.v[0])) and all_zero(m.alpha[i], len(m.bias))):
@@ -495,11 +496,11 @@ COLLECTS = {
     "write f(x) to y.": "write f(x) to y.  Before the first training f(x) is 0.",
     "Learn one sample: for the input x, the prediction should be y.": "Collect a sample for the next training; if the "
     "memory for samples is full, the sample replaces the oldest one.",
-    "Learn one sample: the input x belongs to class number label, counted from 0.": "Collect a sample of class number label, "
-    "counted from 0, for the next training.",
-    "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.": ""
+    "Learn one sample: the input x belongs to the class whose number, counted from 0, is ``label``.": "Collect a sample for the "
+    "next training; ``label`` is the number of its class, counted from 0.",
+    "There is one function for each class; it should be at least 1 for inputs of this class, and at most -1 for other inputs.": ""
     "If the memory for samples is full, the sample replaces the oldest one.",
-    "Two classes share one function, which should be at least 1 for the second class.": ""
+    "With two classes, there is only one function, which should be at least 1 for the second class and at most -1 for the first.": ""
     "The model does not change before train is called.",
 }
 """Sentence in a docstring of the frame -> the replacement for models that collect samples and train later."""

@@ -1,6 +1,6 @@
 """Integer arithmetic: clipping, multiplication by fractions, rounding, base-2 logarithms, square roots, and 64-bit numbers as two words.
 
-Sums of squares need 64 bits, and 64-bit types are slow on small processors.
+Sums of squares need 64 bits.  They are kept in two words, because 64-bit types are slow on small processors.
 """
 
 from pykernel.dialect import Index, Int, Word, floor_shift, index, kernel, multiply_high, word
@@ -60,7 +60,7 @@ def places(t: Word) -> Index:
 
 @kernel
 def product_high(a: Word, b: Word) -> Word:
-    """The upper 32 bits of a b; the lower 32 bits are a * b."""
+    """The upper 32 bits of the 64-bit product of a and b; the lower 32 bits are a * b, which wraps around."""
     low = (a & 65535) * (b & 65535)
     middle = (a >> 16) * (b & 65535) + (low >> 16)
     other = (a & 65535) * (b >> 16) + (middle & 65535)

@@ -1,4 +1,5 @@
-"""The covariance matrix P of a Kalman filter, in integers: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
+"""The covariance matrix P of a Kalman filter, in integers: P <- lambda (P - t g') + (1 - lambda) P0,
+where g = P h, s = R + h'g and t = g / s.
 
 P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product multiplies two 16-bit numbers: h, P and g
 are each scaled by a power of two that makes their elements as large as 16 bits allow.  lambda is 1 - 2^-k.  Each sample
@@ -7,7 +8,7 @@ needs one division.
 No sum wraps around.  The sum of |h_i| is below 2^16.  Scaling keeps the diagonal of P, and so every |P_ij|, below 2^14.
 Hence |g_i| is below 2^30.  Then g is shortened to 15 bits, so |h'g| is below 2^16 2^15.  With each sample, rounding
 changes P by less than the (1 - lambda) P0 that the update adds.  If lambda is nearly 1, rounding changes P by less than
-the P that remains after the update (as measured, see ``pykernel.spec.families.int16_linear``).  If the memory is damaged,
+what remains of P after the update (as measured, see ``pykernel.spec.families.int16_linear``).  If the memory is damaged,
 sums wrap around modulo 2^32, and P is reset to P0 as soon as a diagonal element is outside its bounds.
 """
 
@@ -36,7 +37,7 @@ from pykernel.dialect import (
 KNOWN = 27
 """P is in units of 2^-KNOWN: a prior of 1 is 2^KNOWN.  A right shift always suffices to convert t g to this unit."""
 MANTISSA = 32767
-"""Largest 16-bit factor of a product."""
+"""Largest magnitude of a 16-bit factor."""
 WIDE_MOST = 524288
 """Largest magnitude of an element of h before h is scaled to 16 bits."""
 NOISE = 20
@@ -51,7 +52,7 @@ class Int16Covariance(Struct):
 
 
 class Int16CovarianceWork(Struct):
-    """Intermediate results, which every call recomputes; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     wide: Int[GROUPS, GROUP_SIZE]  # first h, later g, in 32 bits
     h: between(Int16[GROUPS, GROUP_SIZE], -MANTISSA, MANTISSA)  # first the derivatives of f, later t = g / s
@@ -62,7 +63,7 @@ class Int16CovarianceConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     prior: Int[GROUP_SIZE]  # diagonal of P0
-    refines: bool  # whether 16 bits of P are too few: with a long memory, the elements of P differ greatly in size
+    refines: bool  # whether more than the upper 16 bits of P are used: with a long memory, P's elements differ greatly in size
     forgets: Index  # lambda of one update is 1 - 2^-forgets
 
     tunable = frozenset({"forgets"})
@@ -125,7 +126,7 @@ def spread(m: Int16CovarianceModel) -> Index:
             at += i + 2
     lift = clip(29 - places(word(most)), 0, 16)
     for block in range(len(m.covariance)):
-        # taking only P's upper bits rounds P down, by 1/2 on average
+        # using only P's upper bits rounds P down, by 1/2 on average: half the sum of h makes up for it
         rounded = 0
         for i in range(len(m.prior)):
             rounded += m.h[block, i]

@@ -59,13 +59,13 @@ from pykernel.dialect import (
 )
 
 FAR = 536870912
-"""The values of class functions are clipped to this."""
+"""The values of class functions are clipped to this magnitude."""
 HALF_MOST = 1073741822
 """Largest magnitude of half a prediction."""
 
 
 class Int16ExpansionWork(Struct):
-    """Intermediate results, which every call recomputes; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     f: Word[FUNCTIONS]  # f_0(x), modulo 2^32, because intermediate sums may exceed int32
     p: between(Int[FUNCTIONS], 0, CERTAIN)  # probabilities, before they are divided by their sum
@@ -75,7 +75,7 @@ class Int16ExpansionConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
 
     products: bool  # whether distances are computed from inner products
-    calibrated: bool  # whether probabilities are computed from the functions
+    calibrated: bool  # whether a calibration converts the functions to probabilities
     unit_lift: Index  # features of hidden units are multiplied by 2 to this power
     feature_unit: Index  # a feature of 1 is stored as 2 to this power
     constant: Index  # value of the constant feature
@@ -114,7 +114,7 @@ def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     sum_all(m)
     m.wide[0, len(m.vectors)] = m.constant
     for o in range(len(y)):
-        # modulo 2^32: the sum is defined even if memory was overwritten
+        # the sum is computed modulo 2^32, so it is well defined even if memory was overwritten
         total = word(0)
         for i in range(len(m.prior)):
             w = clip(m.learned[o, i], -m.weight_most, m.weight_most)
@@ -150,13 +150,14 @@ def chances(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
 
 @kernel
 def acceptable_label(m: Int16ExpansionModel, y: Int) -> Bool:
-    """Whether a label is within its limit, in the unit of f_0."""
+    """Whether a label, which is in the unit of f_0, is within its limit."""
     return y >= -m.label_room and y <= m.label_room
 
 
 @kernel
 def take_off(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
-    """In place of a warm-up, subtract f_0 from the labels and convert them to the unit of the learned part."""
+    """Called in place of a warm-up.  Call answer(); if the labels are numbers, also convert them to the unit of the learned part and
+    subtract f_0.  Always false."""
     answer(m, m.x, m.error)
     if not m.separates:
         for o in range(len(m.y)):
@@ -167,7 +168,7 @@ def take_off(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
 
 @kernel
 def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
-    """Learn that f(x) should be m.y.  take_off() has already written the features to m.wide and the learned part to
+    """Learn a sample: f(x) should be m.y.  take_off() has already written the features to m.wide and the learned part to
     m.error.  Returns DONE."""
     if m.separates:
         for o in range(len(m.y)):
@@ -209,7 +210,8 @@ def soften(m: Int16ExpansionModel, y: Int[OUTPUTS]) -> None:
 
 @kernel
 def learn_classes(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
-    """Learn that x belongs to the class whose m.y is positive, from the error 4 (1_y - p).  Returns DONE."""
+    """Learn that x belongs to the class whose m.y is positive.  A function's error is 4 (t - p), where t is 1 for the class of x
+    and 0 for the other classes.  Returns DONE."""
     for o in range(len(m.y)):
         m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
     soften(m, m.error)
@@ -223,7 +225,7 @@ def learn_classes(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def chances_of_classes(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """Write the softmax of the functions at x to p."""
+    """Write to p the softmax of the classes' functions at x."""
     respond(m, x, m.y)
     for o in range(len(m.y)):
         m.error[o] = clip(nearest_shift(m.y[o], m.coarser), -VALUE_MOST, VALUE_MOST)
@@ -260,7 +262,7 @@ RULE = Rule(
         "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
     ),
     calibrated=lambda config: bool(config.calibrated),
-    # this most_likely() writes f(x) to m.y, because the range of m.error is too small for values of 32 bits
+    # frame.most_likely stays: it writes f(x) to m.y; its int16 version would write f(x) to m.error, whose range is too small
     stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
 )
 INT16_EXPANSION = programs(RULE)

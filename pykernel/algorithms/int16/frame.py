@@ -1,6 +1,6 @@
 """The frame around rules, in integers: ``pykernel.algorithms.frame`` with different types, and with the kernels of this module.
 
-Checking an input also converts it, so the rule always sees a converted copy.  There are no statistics of inputs.
+Checking an input also converts it, so the rule always sees a converted copy.  No statistics of inputs are kept.
 """
 
 from typing import Any
@@ -38,27 +38,27 @@ from pykernel.dialect import (
 
 
 class NoExpert(Struct):
-    """There is no linear expert."""
+    """Empty, because there is no linear expert."""
 
 
 class NoExpertWork(Struct):
-    """There is no linear expert."""
+    """Empty, because there is no linear expert."""
 
 
 class NoExpertConfig(Config):
-    """There is no linear expert."""
+    """Empty, because there is no linear expert."""
 
 
 class NoInterval(Struct):
-    """There are no intervals."""
+    """Empty, because there are no intervals."""
 
 
 class NoIntervalWork(Struct):
-    """There are no intervals."""
+    """Empty, because there are no intervals."""
 
 
 class NoIntervalConfig(Config):
-    """There are no intervals."""
+    """Empty, because there are no intervals."""
 
 
 VALUE_MOST = 1073741824
@@ -68,7 +68,7 @@ ERROR_MOST = 1610612736
 
 
 class Int16Sample(Struct):
-    """The sample that is learned.  Every call writes it again, so it may be zero at first."""
+    """The sample that is being learned.  Every call overwrites it, so it may be zero at first."""
 
     y: between(Int[OUTPUTS], "-label_room", "label_room")  # what f(x) should be
     label: between(Int[OUTPUTS], "-label_room", "label_room")  # the label before the stages subtract their parts
@@ -81,7 +81,7 @@ MARK_FACTOR = 31
 
 
 class Int16Framed(Int16Staged):
-    """A model in the frame."""
+    """A model in the frame: the base class of the models of all integer rules."""
 
     parts = Int16Sample, FrameConfig, Int16InputConfig
 
@@ -147,7 +147,7 @@ def hear(m: Int16Framed) -> None:
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
         rest = clip(m.y[o], -m.rest_most, m.rest_most) if m.finer else m.y[o]
         error = rest - value
-        # for a class, the error is 0 if f(x) has reached or passed its target
+        # if labels are classes, the error is 0 once f(x) has reached or passed its target
         if m.separates and ((rest > 0 and value >= rest) or (rest < 0 and value <= rest)):
             error = 0
         m.value[o] = value

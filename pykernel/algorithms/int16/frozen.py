@@ -58,7 +58,9 @@ class Int16Work(Struct):
 
     f: Word[FUNCTIONS]  # values of the functions, modulo 2^32, because intermediate sums may exceed int32
     votes: Word[CLASSES]  # votes for each class
-    clear: Word[CLASSES]  # how clear the votes are: the sum of the class's functions, divided by 64, modulo 2^32
+    clear: Word[
+        CLASSES
+    ]  # how clear each class's votes are: the sum, over its pairs, of f / 64 in favour of this class, modulo 2^32
     p: between(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
     x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
@@ -67,15 +69,15 @@ class Int16TableConfig(Config):
     """The trained functions, derived from a spec by ``pykernel.spec.families.int16``."""
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
-    eight: bool  # hidden units: whether the vectors have 8 bits and are stored in the field ``eights``
-    eights: Int8[N_MAX, DIM]  # hidden units: the vectors, if they have 8 bits
+    eight: bool  # hidden units: whether the vectors have 8 bits per element and are stored in the field ``eights``
+    eights: Int8[N_MAX, DIM]  # hidden units: the vectors, if they have 8 bits per element
     norms: Word[N_MAX]  # |v|^2
-    shifts: Int[N_MAX]  # hidden units: the offset of each unit, in the unit of a'b
+    shifts: Int[N_MAX]  # hidden units: the offset of each, on the scale of a'b
     # weights of each vector; for pairs of classes, a vector has weights only for the pairs that include its class
     weights: Int16[N_MAX, WEIGHTS]
     bias: Int[FUNCTIONS]
     weight_shift: Index  # a weight times a kernel value is divided by 2 to this power
-    # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) steepness / 2^steepness_shift + offset, in units of 2^-16
+    # a probability is 1 / (1 + 2^-t), where t, in units of 2^-16, is (f / 2^coarse) steepness / 2^steepness_shift + offset
     limits: Int[FUNCTIONS]  # |f| is clipped to this; a larger |f| would give the same probability
     coarse: Uint8[FUNCTIONS]
     steepness: Int16[FUNCTIONS]
@@ -98,7 +100,7 @@ class Int16FrozenModel(Model):
 
 @kernel
 def add_part(m: Int16FrozenModel, f: Index, i: Index, o: Index, k: Index, n: Index) -> None:
-    """Add weight o of vector i times k / 2^n to function f."""
+    """Add weight o of vector i, multiplied by k / 2^n, to the value of function f."""
     m.f[f] += word(floor_shift(m.weights[i, o] * k, n))
 
 
@@ -272,7 +274,7 @@ def decide(m: Int16FrozenModel, y: Int[OUTPUTS]) -> None:
 
 @kernel
 def calibrate(m: Int16FrozenModel, p: Int[CLASSES]) -> None:
-    """Compute a probability for each class from the functions, in units of 2^-15."""
+    """Write to p the probability of each class, in units of 2^-15, computed from the values of the functions."""
     for o in range(len(m.f)):
         f = clip(as_signed(m.f[o]), -m.limits[o], m.limits[o])
         t = floor_shift(floor_shift(f, m.coarse[o]) * m.steepness[o], m.steepness_shift[o]) + m.offset[o]

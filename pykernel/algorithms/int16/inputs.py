@@ -11,7 +11,7 @@ class Int16InputConfig(Config):
     center: Int16[SCALES]  # counts that are subtracted from the inputs
     most: Int16[SCALES]  # largest |x - center| that is accepted, in counts
     factor: Int16[SCALES]  # the size of one count in the kernel's unit, times 2^shift
-    rounding: Int[SCALES]  # 2^shift / 2, plus the rounding error of center
+    rounding: Int[SCALES]  # 2^shift / 2, plus a correction for the rounding of ``center``
     shift: Uint8[SCALES]
     reach: Index  # largest magnitude of a converted input
 

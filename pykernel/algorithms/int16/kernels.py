@@ -1,7 +1,7 @@
 """Kernel values in integers.
 
-Inputs are scaled so that their squared distance, the integer d, is already a base-2 logarithm:
-exp(-gamma |a - b|^2) = 2^-(d / 2^(16 + FINE)).
+Inputs are scaled so that a shift converts d, the squared distance of two scaled inputs, to the exponent of a power of two:
+exp(-gamma |a - b|^2) = 2^-(d / 2^(16 + ``fine``)).
 """
 
 import math
@@ -31,8 +31,8 @@ from pykernel.dialect import (
 STEPS = 64
 ONE = 65535
 """A kernel value of 1."""
-# the table's values are lowered for two reasons: interpolation lies above the function, by 4e-6 on average, and it
-# subtracts a number that is rounded down
+# the table's values are lowered for two reasons: interpolated values lie above the function, by 4e-6 on average, and the
+# number that is subtracted to interpolate is rounded down
 POWERS = Constant(
     tuple(round(ONE * (2 ** (-i / STEPS) - (i > 0) * 4e-6) - (i > 0) * 0.5) for i in range(STEPS)), scalar=Uint16
 )
@@ -77,7 +77,7 @@ class Int16KernelConfig(Config):
     rooted: bool  # whether the kernel depends on |a - b|, not on its square: Matern
     rises: bool  # whether e^-r is multiplied by a polynomial in r: Matern 3/2 and Matern 5/2
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
-    stretch: Index  # Laplacian: distances are multiplied by this before anything else
+    stretch: Index  # Laplacian: |a - b|_1 is multiplied by this before it is divided by 2^fine
     lift: Index  # Matern: a distance of 2^(16 - lift) halves e^-r
     multiplies: bool  # whether the kernel depends on a'b
     hidden: bool  # whether the kernel depends on a'b and on an offset of each vector

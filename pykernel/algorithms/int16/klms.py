@@ -57,7 +57,7 @@ class Int16Expansion(Struct):
     alpha: between(Int[N_MAX, OUTPUTS], "-alpha_most", "alpha_most")  # multipliers of the expansion vectors
     # each vector's squared distance to its nearest neighbour; a value d <= 0 means that the distance is at least |d|
     neighbour: between(Int[N_MAX], -FAR, FAR)
-    # number of samples learned since the vector was stored or repeated by a sample
+    # number of samples learned since the vector was stored or last absorbed a sample
     age: between(Index[N_MAX], 0, AGE_MOST)
     n: between(Int16, 0, N_MAX)  # number of expansion vectors in use; the unused places are zero
     v: between(Int16[N_MAX, DIM], "-reach", "reach")  # expansion vectors
@@ -84,7 +84,7 @@ class Int16OnlineConfig(Config):
     projection: Projection
     tie: Tie
     decays: bool  # whether multipliers decay
-    limits_step: bool  # whether one sample's multiplier is limited
+    limits_step: bool  # whether the multiplier of a new sample is limited
     keeps_neighbours: bool  # whether distances to nearest neighbours are kept
     keeps_ages: bool  # whether ages are kept
     eta: Index  # learning rate, in units of 2^-16
@@ -122,7 +122,7 @@ def magnitude(m: Int16OnlineModel, i: Index) -> Int:
 
 @kernel
 def age_of(m: Int16OnlineModel, i: Index) -> Index:
-    """Number of samples learned since a candidate was stored or repeated by a sample; -1 for the newest sample."""
+    """Number of samples learned since a candidate was stored or last absorbed a sample; -1 for the sample that is being learned."""
     return m.age[i] if i < m.n[0] else -1
 
 
@@ -151,7 +151,7 @@ def weighted_isolation(m: Int16OnlineModel, i: Index, coarse: Index) -> Int:
 
 @kernel
 def coarseness(m: Int16OnlineModel) -> Index:
-    """The c for which all multipliers, divided by 2^c, have squares that fit in 32 bits."""
+    """A c for which the square of every alpha_i / 2^c fits in 32 bits."""
     largest = 0
     count = m.n[0] + 1
     for i in range(count):
@@ -202,9 +202,9 @@ def find_neighbour(m: Int16OnlineModel, i: Index) -> None:
 def choose(m: Int16OnlineModel) -> Index:
     """The candidate with the lowest cost: a stored vector, or n for the sample.  Ties are decided by precedes(), then by position.
 
-    A cost that is computed from a lower bound is itself a lower bound.  If the choice depends on such a lower bound,
-    the exact distance from this candidate to its nearest neighbour is computed.  After SEARCHES searches, only
-    candidates with exact costs are considered.  O(N), and O(N D) for each search.
+    A cost that is computed from a lower bound is itself a lower bound.  If a candidate with such a cost could be the cheapest, its
+    exact distance to its nearest neighbour is searched for.  After SEARCHES searches, only candidates with exact costs are
+    considered.  O(N), and O(N D) for each search.
     """
     coarse = survey(m)
     n = m.n[0]
@@ -252,7 +252,7 @@ def measure_row(m: Int16OnlineModel, r: Index) -> None:
 def project(m: Int16OnlineModel, r: Index) -> None:
     """Distribute candidate r's multiplier: add k_ir alpha_r to each alpha_i, as if the other vectors were orthogonal.  O(N).
 
-    Mitchinson et al. 2003, eq. 16.  If ``projection`` is "bounded", k_ir is divided by the sum of all k_ir if this sum is above 1.
+    Mitchinson et al. 2003, eq. 16.  With the "bounded" projection, each k_ir is divided by the sum of all k_ir if this sum is above 1.
     """
     n = m.n[0]
     part = ONE
@@ -298,7 +298,7 @@ def put_in(m: Int16OnlineModel, r: Index) -> None:
 
 @kernel
 def grow_older(m: Int16OnlineModel) -> None:
-    """Increase the ages of the vectors after a sample was learned."""
+    """Increase the age of each vector by 1, because a sample is learned."""
     if m.keeps_ages:
         for i in range(m.n[0]):
             if m.age[i] < AGE_MOST:
@@ -310,8 +310,8 @@ def grow_older(m: Int16OnlineModel) -> None:
 
 @kernel
 def present(m: Int16OnlineModel) -> Int:
-    """Compute f(x), and the distances and kernel values for the update that follows.  A single f(x) is returned;
-    several outputs are written to m.f.  O(N D)."""
+    """Compute f(x), and the distances and kernel values for the update that follows.  With a single output, f(x) is returned; with
+    several, it is written to m.f.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
     total = word(0)
@@ -407,7 +407,7 @@ def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def evaluate(m: Int16OnlineModel) -> Int:
-    """f(x); if there are several outputs, they are written to m.f instead.  O(N D)."""
+    """f(x) of a single output; with several outputs, f(x) is written to m.f instead.  O(N D)."""
     total = word(0)
     if not m.single:
         for o in range(len(m.f)):

@@ -1,8 +1,9 @@
-"""Linear models that learn in integers: f(x) = w'z, where z contains the converted inputs and a constant of one unit.
+"""Linear models that learn in integers: f(x) = w'z, where z contains the converted inputs and a converted constant 1.
 
 nlms: normalised LMS, whose normaliser is rounded down to a power of two (J. Nagumo, A. Noda, A learning method for system
 identification, 1967).  rls: recursive least squares, as in ``pykernel.algorithms.int16.weights``.  Unlike in floating point,
-there is no exponential forgetting: each sample adds q to the variance of the weights, where sqrt(q / R) = 1 - forgetting.
+there is no exponential forgetting: each sample adds q to the variance of each weight, where sqrt(q / R) = 1 - ``forgetting``
+and R = 1 / ``prior_variance``.
 """
 
 from pykernel.algorithms import frame
@@ -55,7 +56,7 @@ def answer(m: Int16LinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 @kernel
 def learn_by_gradient(m: Int16LinearModel, x: Int16[DIM]) -> None:
     """w += eta e z / (|z|^2 + 1) for the converted sample z.  O(D)."""
-    # |z|^2 + 1, where 1 is the square of one unit
+    # in |z|^2 + 1, the 1 is the square of m.unit
     power = places(square_norm(x) + word(m.unit * m.unit)) - m.eta_shift
     for o in range(len(m.y)):
         step = floor_shift(part_of(m.error[o], m.eta), clip(power, 0, 31))
@@ -67,7 +68,7 @@ def learn_by_gradient(m: Int16LinearModel, x: Int16[DIM]) -> None:
 
 @kernel
 def learn(m: Int16LinearModel, x: Int16[DIM]) -> Index:
-    """Learn that f(x) should be m.y.  Returns DONE."""
+    """Learn a sample: f(x) should be m.y.  Returns DONE."""
     answer(m, x, m.error)
     hear(m)
     if m.filters:

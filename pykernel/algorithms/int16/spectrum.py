@@ -107,7 +107,9 @@ class Int16GradientConfig(Config):
     bend_most: Index  # upper limit of |x / sigma|^2 times the sum of squared slopes, in units of 2^-8
     eta: Index  # learning rate, in units of 2^-(24 + eta_shift)
     eta_shift: Index  # steps for weights are in units of 2^-eta_shift
-    turn_factor: Index  # factor that converts step times slope to a change of frequency, times 2^16 and a power of two
+    turn_factor: (
+        Index  # factor from a step times a slope to the change of a frequency, stored times 2^16 and a power of two
+    )
     turn_shift: Index  # exponent of the power of two in turn_factor
 
     tunable = frozenset("eta eta_shift".split())
@@ -182,7 +184,7 @@ def begin(m: Int16GradientModel) -> None:
 
 @kernel
 def unit_of(m: Int16WavesModel, o: Index) -> Index:
-    """Add an output's label to the mean of |y|.  Returns log2 of the output's unit."""
+    """Update the running mean of |y| with an output's label.  Returns log2 of the output's unit."""
     level = clip(m.level[o], 0, m.level_most)
     missing = size(m.y[o]) * m.level_factor - level
     moved = level + floor_shift(missing, clip(places(word(m.counted[0])), 0, PACE))
@@ -211,7 +213,7 @@ def rate_of(m: Int16GradientModel, o: Index, unit: Index, x: Int16[DIM]) -> Inde
 
 @kernel
 def descend(m: Int16GradientModel, o: Index, x: Int16[DIM]) -> None:
-    """Learn from an error by a normalised step along the gradient.  O(N D)."""
+    """Learn from an output's error, by a normalised step along the gradient.  O(N D)."""
     unit = unit_of(m, o)
     step = part_of(m.error[o], rate_of(m, o, unit, x))
     part = clip(nearest_shift(step, clip(unit + m.eta_shift - STEP, 0, 31)), -STEP_MOST, STEP_MOST)
@@ -229,7 +231,7 @@ def descend(m: Int16GradientModel, o: Index, x: Int16[DIM]) -> None:
 
 @kernel
 def learn(m: Int16GradientModel, x: Int16[DIM]) -> Index:
-    """Learn that f(x) should be m.y.  Returns DONE."""
+    """Learn a sample: f(x) should be m.y.  Returns DONE."""
     if m.counted[0] == 0:
         begin(m)
     answer(m, x, m.error)

@@ -3,7 +3,7 @@
 The model and the filter are those of ``spectrum-ekf`` in ``pykernel.algorithms.spectrum``.  Angles, weights and the unit u are
 those of ``pykernel.algorithms.int16.spectrum``.  With the derivatives h of f / u, g = P h, s = R + h'g and t = g / s,
 
-    (a, b, w) <- (mu a, mu b, w + t e / u),    P <- lambda (P - t g') + (1 - lambda) P0.
+    (a / u, b / u, w) <- (mu a / u, mu b / u, w) + t e / u,    P <- lambda (P - t g') + (1 - lambda) P0.
 
 P is the covariance of ``pykernel.algorithms.int16.covariance``.  Each sample needs one division for each output.
 """
@@ -87,7 +87,7 @@ class Int16FilterConfig(Config):
     noise: Index  # R, until it is estimated
     noise_least: Index
     noise_most: Index
-    share: Index  # 1 / outputs, times 2^16
+    share: Index  # 1 / number of outputs, times 2^16
     turned: Index  # 1 / sigma as a frequency, divided by the number of outputs and by a power of two
     turned_places: Index  # exponent of the power of two in the field ``turned``, plus 16
 
@@ -134,7 +134,8 @@ def begin(m: Int16FilterModel) -> None:
 
 @kernel
 def noise_of(m: Int16FilterModel, o: Index) -> Index:
-    """R, the ratio of the labels' noise to the variance that can be learned: v / (1 - v) for v = E|y - f|^2 / E|y|^2."""
+    """R, the variance of the labels' noise divided by the variance that can be learned: v / (1 - v), where v is estimated as
+    (E|y - f(x)| / E|y|)^2."""
     if not m.estimates or m.counted[0] < TRUSTED:
         return m.noise
     # divide both means by the same power of two, so that their squares have 30 bits
@@ -201,7 +202,7 @@ def advance(m: Int16FilterModel, o: Index, unit: Index, scale: Index) -> None:
 
 @kernel
 def filter_output(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> None:
-    """Learn from an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves."""
+    """Learn from an output's error, by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves."""
     coarse = derive(m, o, unit, x)
     fine = 12 - coarse
     lifted = spread(m)
@@ -218,7 +219,7 @@ def filter_output(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> 
 
 @kernel
 def follow_error(m: Int16FilterModel, o: Index) -> None:
-    """Add an output's error to the mean of |y - f(x)|."""
+    """Update the running mean of |y - f(x)| with an output's error."""
     left = clip(m.left[o], 0, m.level_most)
     error = clip(size(m.error[o]), 0, m.rest_most)
     moved = left + floor_shift(error * m.level_factor - left, clip(places(word(m.counted[0])), 0, PACE))
@@ -227,7 +228,7 @@ def follow_error(m: Int16FilterModel, o: Index) -> None:
 
 @kernel
 def learn(m: Int16FilterModel, x: Int16[DIM]) -> Index:
-    """Learn that f(x) should be m.y.  Returns DONE."""
+    """Learn a sample: f(x) should be m.y.  Returns DONE."""
     # the first label becomes the mean that the stages subtract, so the size of the residuals is not known yet
     waits = m.centers and m.count[0] == 0
     if m.counted[0] == 0 and not waits:

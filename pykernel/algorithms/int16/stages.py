@@ -32,7 +32,7 @@ GAIN_FIRST = 20
 GAIN_PACE = 8
 """The gain's running means have a horizon of 2^8 samples."""
 GAIN_SIZE = 16383
-"""Errors and values are clipped to this, in the units of the gain's means."""
+"""For the gain's means, residuals and the model's answers are divided by 2^gain_shift, then clipped to this."""
 GAIN_MOST = GAIN_SIZE * GAIN_SIZE
 
 
@@ -41,7 +41,9 @@ class Int16Stages(Struct):
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
     slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # weights of the linear part, in units of 2^-16
-    agreement: between(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of the residual times the model's answer
+    agreement: between(
+        Int[OUTPUTS], -GAIN_MOST, GAIN_MOST
+    )  # running mean of the product of the residual and the model's answer
     square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of the square of the model's answer
     gain: between(Int[OUTPUTS], 0, ONE)  # factor of the model's answer, in units of 1 / ONE
     count: between(Index, 0, COUNTED)  # number of samples learned
@@ -66,9 +68,9 @@ class Int16StageConfig(Config):
     centers: bool  # whether the label's mean is subtracted
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
-    expects: bool  # whether answers are compared with labels: true if gains is true
-    clamps: bool  # whether predictions are kept between low and high
-    follows: bool  # whether labels pass through stages: true if centers, leads or gains is true
+    expects: bool  # whether answers are compared with labels: the same as ``gains``
+    clamps: bool  # whether predictions are clipped to the range from ``low`` to ``high``
+    follows: bool  # whether labels pass through stages: ``centers`` or ``leads`` or ``gains``
     holds: bool  # always false: an outlying input is never replaced by a held value
     mixes: bool  # always false: there is no linear expert
     covers: bool  # always false: there are no intervals
@@ -83,7 +85,7 @@ class Int16StageConfig(Config):
     slope_shift: Index  # 16 minus the exponent of the power of two in slope_eta
     slope_unit: Index  # the square of an input of 1; it is added to |x|^2 in the normaliser
     slope_step: Index  # largest change of a slope by one sample, for an input of one unit
-    gain_shift: Index  # errors and values are divided by 2 to this power before they enter the gain's means
+    gain_shift: Index  # residuals and answers are divided by 2 to this power before they enter the gain's means
     label_most: Index  # largest |y| that is accepted
     rest_most: Index  # largest |residual| that the model has to learn
     label_room: Index  # largest magnitude of a label or a residual in working memory
@@ -96,7 +98,7 @@ class Int16StageConfig(Config):
 
 
 class Int16Staged(Model):
-    """A model in integers with stages around its rule."""
+    """An integer model with stages around its rule."""
 
     parts = Int16Stages, Int16StageConfig, Int16Pending, PendingWork
 
@@ -112,7 +114,7 @@ def weighted_sum(w: Int[...], x: Int16[DIM], most: Index) -> Int:
 
 @kernel
 def move_weights(w: Int[...], x: Int16[DIM], step: Int, most: Index) -> None:
-    """Add step x to w, and clip the weights to a limit.  O(D)."""
+    """Add step * x to the weights w, and clip them to a limit.  O(D)."""
     for j in range(len(x)):
         moved = as_signed(word(w[j]) + word(step * x[j]))
         w[j] = clip(moved, -most, most)
@@ -187,7 +189,7 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
     square += floor_shift(said * said - square, GAIN_PACE)
     m.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
     m.square[o] = clip(square, 0, GAIN_MOST)
-    # divide both means by the same power of two, so that their quotient can be computed
+    # divide both means by the same power of two, so that the dividend below fits in 32 bits
     bits = places(word(m.square[o]))
     shift = bits - 14 if bits > 14 else 0
     over = floor_shift(m.agreement[o] if m.agreement[o] > 0 else 0, shift)
@@ -206,7 +208,7 @@ def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> N
         rest = rest - lead(m, x, o)
         if m.centers or m.leads:
             rest = clip(rest, -m.rest_most, m.rest_most)
-        # the first label becomes the mean
+        # the first label becomes the mean, so its residual is 0
         if m.centers and m.count[0] == 0:
             rest = 0
         r[o] = rest

@@ -1,6 +1,6 @@
 """Integer weights of features, learned by recursive least squares or normalised least mean squares.
 
-The update is w + t e with t = P h / (R + h'P h).  h contains the features, P is the covariance of
+The update is w <- w + t e with t = P h / (R + h'P h).  h contains the features, P is the covariance of
 ``pykernel.algorithms.int16.covariance`` with prior 1, and R = 1 / prior_variance.  Normalised least mean squares uses
 this update with P = 1, R = 0 and a learning rate.  Each sample needs one division.
 """
@@ -58,7 +58,7 @@ def advance(m: Int16WeightsModel, o: Index, scale: Index) -> None:
 
 @kernel
 def learn_weights(m: Int16WeightsModel, unit: Index) -> None:
-    """Update the weights by the errors m.error.  The features m.wide are in units of 2^-unit.  O(N) for each output.
+    """Update the weights with the errors m.error.  The features m.wide are in units of 2^-unit.  O(N) for each output.
     [filters] Plus O(N^2) once."""
     errs = False
     for o in range(len(m.y)):

@@ -120,8 +120,8 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
-    """Raise each diagonal element of a root to at least the standard deviation of rounding errors and of the sensor's
-    quantisation.  O(n)."""
+    """Raise each diagonal element of a root to at least the standard deviation of the sensor's rounding errors, and to at least
+    that of its quantisation.  O(n)."""
     row = 0
     for i in range(n):
         j = i if i < len(middle) else i - len(middle)
@@ -214,13 +214,13 @@ def heavy(m: GmmModel, k: Index) -> Real:
 
 @kernel
 def part_of_both(m: GmmModel, i: Index, j: Index) -> Real:
-    """Regime i's share of the weight of regimes i and j."""
+    """Regime i's share of the total weight of regimes i and j."""
     return heavy(m, i) / (heavy(m, i) + heavy(m, j))
 
 
 @kernel
 def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
-    """Merge two Gaussians into one with the mean and the covariance of their mixture, and write its root to m.merged.  O(D^3 / 3)."""
+    """Write to m.merged the root of the covariance of the mixture of Gaussians i and j.  O(D^3 / 3)."""
     part = part_of_both(m, i, j)
     rest = real(1) - part
     here = sqrt(part)
@@ -250,7 +250,7 @@ def loss_of_merging(m: GmmModel, i: Index, j: Index) -> Real:
 
 @kernel
 def compare_next(m: GmmModel) -> None:
-    """Compare the next pair of regimes, if there is one.  O(D^3 / 3)."""
+    """If not all pairs of regimes have been compared, compute the loss of merging the next pair, and keep the best pair.  O(D^3 / 3)."""
     i = 1
     j = m.sought[0]
     for c in range(len(m.weights)):
@@ -320,7 +320,8 @@ def compare_some(m: GmmModel) -> None:
 
 @kernel
 def compares_early(m: GmmModel) -> Bool:
-    """Whether all pairs are compared before the candidate becomes a regime, so that the row with which it does costs less."""
+    """Whether all pairs are already compared by the rows before the one that makes the candidate a regime.  That row then
+    compares none, so that it costs less."""
     rows = m.patience if m.patience < m.relearn_soon else m.relearn_soon
     return m.pairs_a_row * (rows - 2) >= floor_shift(len(m.weights) * (len(m.weights) - 1), 1)
 

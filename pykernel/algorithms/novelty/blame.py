@@ -2,10 +2,13 @@
 
 A sensor's part of a row's squared distance z'z is the amount by which the distance would decrease if the sensor had the
 value that the other sensors predict.  This amount is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse
-covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  A sensor's share in the alarm follows
-from the corresponding decrease of the row's surprise, divided by the sum of these decreases over all sensors.  The
-decrease is computed for the course and for the bank, and the larger one is used.  A row that a sensor explains only in
-part adds little to the sensor's share.  The kind of fault follows from the sensor's steps and the alarm's first row.
+covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).
+
+A sensor's share in the row is the corresponding decrease of the row's surprise, divided by the sum of these decreases over all
+sensors.  The decrease is computed for the course and for the bank, and the larger one is used.  A sensor's share in the alarm is a
+mean of its shares in the alarm's rows.  A row that a sensor explains only in part adds little to it.
+
+The kind of fault follows from the sensor's steps and the alarm's first row.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
@@ -119,7 +122,7 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
             m.leaps[j] = bounded(m.turned[j], WHITE_MOST) if leap else real(0)
         by_course = m.turned[j] / (m.tail_of_rows + left_of(m.innovation[0], m.turned[j]))
         by_bank = m.parts[j] / (m.tail_of_rows + left_of(m.distance[0], m.parts[j]))
-        # the bank has already learned the regime that has just become normal, but the course has not
+        # just after a regime has become normal, the bank has already learned it but the course has not, so only the bank is used
         if m.settling[0] > 0 or by_course < by_bank:
             by_course = by_bank
         part = log2_one_plus(by_course)

@@ -37,7 +37,7 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
-    """Write the surprise under the course to m.surprise[0]: the surprise of the innovation, but at most that under the bank."""
+    """Write the surprise under the course to m.surprise[0]: the surprise of the innovation, but at most the surprise under the bank."""
     own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair))
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
@@ -94,8 +94,8 @@ def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
 
 @kernel
 def pass_on(m: GmmModel, x: Real[DIM], rate: Real) -> None:
-    """Store the row as the previous row, and count for how many rows each sensor has kept its value.  If rate is above
-    0, also update how often each sensor repeats its value, and the sensor's smallest step.  O(D)."""
+    """Store the row as the previous row, and count for how many rows each sensor has kept its value.  If ``rate`` is
+    above 0, also update the fraction of the rows in which each sensor repeats its value, and the sensor's smallest step.  O(D)."""
     for j in range(len(x)):
         step = absolute(x[j] - m.before[j])
         same = real(0)

@@ -80,7 +80,7 @@ LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20
 """Number of rows after which the usual surprises are known."""
 USUALLY = 100
-"""After this many rows, a surprise is clipped to SPREADS_MOST spreads above the usual surprise before the usual surprise is updated."""
+"""Once this many surprises are learned, a new one is clipped to SPREADS_MOST spreads above the usual surprise before it is learned."""
 SPREADS_MOST = Constant(4.0)
 """The excess of a surprise over the usual surprise is clipped to this many spreads, so that faults do not become usual.
 One in 30,000 normally distributed surprises is above this limit."""
@@ -116,10 +116,10 @@ def novelty(
     x: Real[DIM],
     score: Real[1],
 ) -> Index:
-    """Write one number to score: how surprising x would be as the next row, from -64 to 64.  Usual rows have a score of
+    """Write one number to ``score``: how surprising x would be as the next row, from -64 to 64.  For usual rows, ``score`` is
     about 0.  O(K D^2).
 
-    Returns DONE, or REFUSED_INPUT with score unchanged.
+    Returns DONE, or REFUSED_INPUT with ``score`` unchanged.
     """
     refused = refusal(m, x)
     if refused < 0:
@@ -143,10 +143,10 @@ def intact(m: GmmModel) -> Bool:
 
 @kernel
 def alarm(m: GmmModel, state: Real[3]) -> Index:
-    """Write three numbers to state: the level, its threshold, and the number of rows since the alarm began, which is 0 if the latest row is
-    not in alarm.
+    """Write three numbers to ``state``: the level, its threshold, and the number of rows since the alarm began, which is 0 if the latest
+    row is not in alarm.
 
-    Returns DONE, or REFUSED_STATE with state unchanged.
+    Returns DONE, or REFUSED_STATE with ``state`` unchanged.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -158,10 +158,10 @@ def alarm(m: GmmModel, state: Real[3]) -> Index:
 
 @kernel
 def blame(m: GmmModel, parts: Real[DIM]) -> Index:
-    """Write each sensor's share in the present alarm to parts.  If there is no alarm now, the shares are those of the
-    last alarm.
+    """Write each sensor's share in the present alarm to ``parts``.  If there is no alarm now, write the shares in
+    the last alarm.
 
-    Returns the alarm's kind (UNKNOWN to REGIME), DONE if there is no alarm now, or REFUSED_STATE with parts unchanged.
+    Returns the alarm's kind (UNKNOWN to REGIME), DONE if there is no alarm now, or REFUSED_STATE with ``parts`` unchanged.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -173,10 +173,10 @@ def blame(m: GmmModel, parts: Real[DIM]) -> Index:
 
 @kernel
 def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
-    """Write one number to shares for each place of the bank: the fraction of the latest rows that belong to the regime in this place, -1 if
-    the regime is rejected, or 0 if the place is unused.
+    """Write one number to ``shares`` for each place of the bank: the fraction of the latest rows that belong to the regime in this place,
+    -1 if the regime is rejected, or 0 if the place is unused.
 
-    Returns DONE, or REFUSED_STATE with shares unchanged.
+    Returns DONE, or REFUSED_STATE with ``shares`` unchanged.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -229,7 +229,7 @@ def learn_usual(m: GmmModel) -> None:
 
 @kernel
 def start(m: GmmModel, x: Real[DIM]) -> None:
-    """Start a regime around the first row.  O(D^2)."""
+    """Start the first regime and the course at the first row.  O(D^2)."""
     start_at(m, 0, x)
     start_course(m, x)
     m.known[0] = 1
@@ -292,11 +292,11 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     warm = warming(m)
     alarmed = notice(m, x, warm)
     armed = is_armed(m)
-    # the candidate of the previous alarm is kept until here, for ``acknowledge``
+    # the candidate of the previous alarm was kept until this alarm, so that ``acknowledge`` could accept it
     if armed and alarmed and m.episode[0] == 1:
         drop_candidate(m)
     strange = is_strange(m)
-    # in the warm-up there are no alarms: strange rows belong to regimes that are not known yet
+    # the threshold learns no strange rows in the warm-up: they belong to regimes that are not known yet
     if judged and settles(m.watched[0], m.warmup) and not (warm and strange):
         teach(m, alarmed, not warm, m.settling[0] > 0)
     held = (alarmed or (armed and m.episode[0] > 0)) and (m.settling[0] == 0 or m.forbidden[0] != 0)
@@ -399,7 +399,7 @@ def reject(m: GmmModel) -> Index:
 
 @kernel
 def unlearn(m: GmmModel) -> Index:
-    """Remove the newest regime, if it was added after the warm-up, whether by learning, by acknowledge or by reject.
+    """Remove the newest regime, if it was added after the warm-up, whether by learning, by ``acknowledge`` or by ``reject``.
     Regimes that were merged to make room for the newest regime stay merged.  O(D^2).
 
     Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that no normal regime would be left.

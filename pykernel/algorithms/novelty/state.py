@@ -28,7 +28,7 @@ class GmmStatus(IntEnum):
     NOISE = 12  # a sensor became noisier
     REGIME = 13  # several sensors at once have values that were never seen together
     UNARMED = 14  # the row was learned.  Alarms are raised, but unknown states that repeat still become normal
-    NOTHING_NEW = -10  # there is no regime that could be acknowledged, rejected or unlearned; nothing changed
+    NOTHING_NEW = -10  # there is nothing to acknowledge, reject or unlearn; nothing changed
     NO_ROOM = -11  # no normal regime would be left, or there are no two regimes to merge; nothing changed
     ABSENT = -12  # alarm: more than five consecutive samples were refused; the model did not change
 
@@ -42,7 +42,9 @@ class Bank(Struct):
     means: between(Real[COMPONENTS + 1, DIM], "-input_max_abs", "input_max_abs")
     # R of each Gaussian, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
-    counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # number of rows that a Gaussian has learned, up to horizon
+    counts: between(
+        Uint16[COMPONENTS + 1], 0, "horizon"
+    )  # number of rows that a Gaussian has learned, at most the horizon
     unmet: between(Uint16, 0, "unmet_most")  # number of rows of known regimes since the candidate began
     sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
     rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: the regime is rejected, so its rows are in alarm
@@ -62,7 +64,7 @@ class Course(Struct):
     middle: between(Real[DIM], "-input_max_abs", "input_max_abs")  # mean of the rows
     followed: between(Uint16, 0, "horizon")  # number of rows learned, at most the horizon
     before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the previous row
-    # smallest change of each sensor from one row to the next: the step of the sensor's converter, or nearly zero
+    # smallest nonzero change of each sensor from one row to the next: the converter's step, or nearly zero if values are not rounded
     least_step: between(Real[DIM], 0, "root_most")
     repeats: between(Real[DIM], 0, 1)  # fraction of the rows in which a sensor repeats its value
     # root of the joint covariance of a row and the previous row
@@ -79,7 +81,9 @@ class Blame(Struct):
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
     # squared innovation that each sensor explains in the alarm's first row, if the sensor moved and explains more than half; else 0
     leaps: between(Real[DIM], 0, WHITE_MOST)
-    abrupt: between(Uint8, 0, 1)  # 1: the course alone would have raised the alarm
+    abrupt: between(
+        Uint8, 0, 1
+    )  # 1: in the alarm's first row, the surprise under the course alone was above the threshold
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
     calm: between(Real, 0, 1.0625)  # fraction of the rows with this culprit in which the culprit's value hardly changed
@@ -105,7 +109,7 @@ class Sight(Struct):
     partner: Real[DIM * 2]
     norms: Real[DIM * 2]
     parts: Real[DIM]  # each sensor's part of the squared distance
-    merged: Real[DIM * (DIM + 1) // 2]  # root of the Gaussian to which two Gaussians are merged
+    merged: Real[DIM * (DIM + 1) // 2]  # root of the Gaussian into which two Gaussians are merged
 
 
 class Presence(Struct):
@@ -117,7 +121,7 @@ class Presence(Struct):
 class GmmConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.gmm``."""
 
-    grouped: bool  # whether some inputs belong to one sensor
+    grouped: bool  # whether some sensors have several inputs
     sensors: Index[DIM]  # the sensor of each input
     horizon: Index  # number of latest rows that means and roots describe
     warmup: Index  # number of rows at the beginning without alarms

@@ -12,9 +12,9 @@ rate; the other rows change e at the low rate of a monitor that has run for ``th
 fault could raise the threshold of a young monitor above the level of the fault itself.  When the state in a long alarm has become normal,
 the monitor ends the episode.
 
-Once a monitor that *arms* is commissioned, it treats alarms beyond the promised rate as faults, so that repeated faults
-do not raise the threshold.  From then on, a budget of tokens limits the number of rows in alarm from which the
-threshold learns.  Also, e follows the median of the excess instead of the mean, and e and s are bounded.
+If ``arms`` is set, the monitor is *armed* when its commissioning ends.  It then treats alarms beyond the promised rate as faults, so
+that repeated faults do not raise the threshold.  To this end, a budget of tokens limits the number of rows in alarm from which the
+threshold learns.  Also, e follows the median of the excess instead of the mean, and the bounds on e and s are tighter.
 
 A surprise in the first rows would set q far too high, and q falls slowly.  So in the warm-up, when there are no alarms, the threshold
 starts again if no level has been above q for a long time (``UNEXCEEDED``).
@@ -54,12 +54,12 @@ TAUGHT = 10
 TAUGHT_ARMED = 20
 """Once the monitor is armed, the threshold learns from this many rows at the beginning of an episode."""
 GAP = 5
-"""Longest gap of an episode, in rows."""
+"""Longest gap in an episode, in rows."""
 LONG = 16_777_216
 """Rows are counted up to this number, which a float32 holds exactly."""
 STEP_FIRST = Constant(4.0)
 STEP_LEAST = Constant(0.01)
-"""The step of q, relative to e, is STEP_FIRST / (n + STEP_FIRST), but at least STEP_LEAST."""
+"""The step of q, relative to e, is STEP_FIRST / (n + STEP_FIRST) after n learned rows, but at least STEP_LEAST."""
 
 
 class Threshold(Struct):
@@ -70,8 +70,8 @@ class Threshold(Struct):
     excess: between(Real, 0, EXCESS_MOST)  # e: mean excess over q
     shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the wanted alarm rate
     taught: between(Uint16, 0, "threshold_horizon")  # number of rows that q and e have learned, at most the horizon
-    below: between(Uint8, 0, UNEXCEEDED)  # number of learned rows since the latest one above q
-    episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
+    below: between(Uint8, 0, UNEXCEEDED)  # number of rows learned since the level was last above q
+    episode: between(Index, 0, LONG)  # length of the present episode so far, in rows; 0: there is none
     quiet: between(Uint8, 0, GAP)  # number of quiet rows since the episode's latest row in alarm
     age: between(
         Index, 0, "commissioning"
@@ -82,23 +82,23 @@ class Threshold(Struct):
 class ThresholdConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.novelty``."""
 
-    alarm_rate: Real  # wanted fraction of the fault-free rows that are in alarm
+    alarm_rate: Real  # fraction of the fault-free rows that should be in alarm
     upper: Real  # p: fraction of the rows that exceed q; larger than alarm_rate
     tail: Real  # c: the fraction ``alarm_rate`` of the rows should exceed q + c e
     level_end: Real  # largest level
     inside: Real  # 1 - alarm_rate / p
     correction: Real  # a row in alarm raises the threshold by about this number times e
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
-    excess_first: Real  # e before the first row
+    excess_first: Real  # initial value of e
     excess_least: Real  # smallest value of e: a smaller one is treated as rounding error
     excess_limit: Real  # largest value of e once armed
     shift_limit: Real  # largest value of s once armed
     arms: bool  # whether the monitor is armed after its commissioning
-    fixed: bool  # whether the threshold stops learning once armed
+    fixed: bool  # whether the threshold stops learning once the monitor is armed
     commissioning: Index  # number of rows after the warm-up until the monitor is armed
-    tokens_most: Real  # largest number of rows in alarm that are learned in succession once armed
+    tokens_most: Real  # largest number of tokens; an armed monitor pays one token to learn a row in alarm
     token_rate: Real  # number of tokens that each row adds
-    threshold_horizon: Index  # number of latest rows that q and e describe
+    threshold_horizon: Index  # number of recent rows that q and e describe
 
 
 class ThresholdModel(Model):
@@ -109,7 +109,7 @@ class ThresholdModel(Model):
 def threshold_of(m: ThresholdModel) -> Real:
     """The level above which there is an alarm."""
     beyond = m.excess[0] * m.tail
-    # no level is above ``level_end``: limit the threshold to its value for levels that are distributed uniformly from q to ``level_end``
+    # no level is above ``level_end``: q + c e must not exceed the threshold for levels distributed uniformly from q to ``level_end``
     room = m.inside * (m.level_end - m.quantile[0])
     if beyond > room:
         beyond = room
@@ -118,7 +118,7 @@ def threshold_of(m: ThresholdModel) -> Real:
 
 @kernel
 def raise_level(m: ThresholdModel, score: Real, first: Bool) -> None:
-    """Update the level by a score."""
+    """Update the level with a score."""
     before = score if first else m.level[0]
     m.level[0] = bounded(before + m.smoothing * (score - before), LEVEL_MOST)
 
@@ -137,7 +137,7 @@ def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
 
 @kernel
 def settles(rows: Index, warmup: Index) -> Bool:
-    """Whether the threshold learns after this many rows, because the first quarter of the warm-up is over."""
+    """Whether the threshold learns after this many rows: the first quarter of the warm-up must be over."""
     return rows >= floor_shift(warmup + 3, 2)
 
 
@@ -188,7 +188,7 @@ def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
 @kernel
 def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> None:
     """Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns at the usual rate,
-    or at the low rate of a monitor that has run for ``threshold_horizon`` rows.  O(1)."""
+    instead of the low rate of a monitor that has run for its whole horizon.  O(1)."""
     if m.taught[0] == 0 or (m.below[0] == UNEXCEEDED and not corrects):
         m.quantile[0] = m.level[0]
         m.excess[0] = m.excess_first
@@ -211,10 +211,10 @@ def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> N
     if m.level[0] > m.quantile[0]:
         more = m.level[0] - m.quantile[0]
         if armed:
-            # e follows the median, so that a fault moves e no further than any other row: half of all exponential excesses are above e ln 2
+            # e follows the median, so a fault moves e no further than any other row does; half of all exponential excesses are above e ln 2
             more = real(2) * m.excess[0] if more > LN_2 * m.excess[0] else real(0)
         elif corrects:
-            # the excess is clipped to the intended distance of the threshold from q, plus e
+            # clip the excess to c e, the intended distance of the threshold from q, plus e
             most = m.excess[0] * (m.tail + real(1))
             if more > most:
                 more = most
@@ -228,7 +228,7 @@ def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> N
 
 @kernel
 def forget_threshold(m: ThresholdModel) -> None:
-    """Forget level, threshold and alarm."""
+    """Forget the level, the threshold and the alarm."""
     m.level[0] = real(0)
     m.quantile[0] = real(0)
     m.excess[0] = real(0)
@@ -243,7 +243,7 @@ def forget_threshold(m: ThresholdModel) -> None:
 
 @kernel
 def since_alarm(m: ThresholdModel) -> Real:
-    """Number of rows since the alarm of the latest row began; 0 if the latest row is not in alarm."""
+    """Length of the latest row's alarm so far, in rows; 0 if the latest row is not in alarm."""
     return real(m.episode[0]) if m.quiet[0] == 0 else real(0)
 
 

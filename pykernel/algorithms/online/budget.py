@@ -69,7 +69,7 @@ from pykernel.dialect.program import Budget, Entry, OnHost, Programs
 
 @kernel
 def compare(m: OnlineModel, x: Real[DIM]) -> None:
-    """Compute distances and kernel values to the expansion vectors, and the part of x that is outside their span."""
+    """Compute the distances and kernel values between x and the expansion vectors, and the part of x outside their span."""
     if m.scales:
         see(m, x)
         if m.keeps_diagonal:
@@ -85,7 +85,7 @@ def compare(m: OnlineModel, x: Real[DIM]) -> None:
 
 @kernel
 def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
-    """Write the novelty of x to y: the part of its squared norm that is outside the span of the expansion vectors.
+    """Write the novelty of x to y: the part of x's squared norm that is outside the span of the expansion vectors.
 
     [keeps_factor] The novelty is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).  [not keeps_factor] The novelty is
     1 - k^2 for the nearest vector, computed in O(N D).
@@ -301,7 +301,7 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.keeps_complex:
         if m.probe[0] == ASTRAY:
             status = OnlineStatus.RESTARTED
-        # Z is corrected only when a sample is stored; after other samples, one column of Z is checked here
+        # Z is corrected only when a sample is stored; if the sample is discarded, check one column of Z instead
         i = m.nearest[0]
         if status == OnlineStatus.DISCARDED and i < m.n[0]:
             worst = column_error(m, i)
@@ -315,9 +315,9 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
 
 @kernel
 def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn the sample x with label m.y, then reduce the expansion.  Mitchinson et al. 2003, eq. 2-6, or another rule.
+    """Learn the sample x with label m.y, by eq. 2-6 of Mitchinson et al. 2003 or by another rule; then reduce the expansion.
 
-    Returns RESTARTED if learning cannot have led to the model's state; parts of the model may then have changed.
+    Returns RESTARTED if the model diverges, or if learning cannot have led to its state; parts of the model may then have changed.
     """
     if m.keeps_diagonal:
         measure(m, x)
@@ -380,8 +380,8 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
 def refresh(m: OnlineModel) -> Index:
     """Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  A model with a state that learning
-    cannot reach is reset.
+    O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  If learning could not have
+    led to the model's state, the model is reset.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -414,7 +414,8 @@ def refresh(m: OnlineModel) -> Index:
 def remove_one(m: OnlineModel) -> Index:
     """Remove the stored vector with the smallest cost, without learning a sample.  O(N^2 + N D).
 
-    The configuration must set rounds and drafts, but not newest_only.  The PC calls this kernel to move a state into a smaller budget.
+    The configuration must set ``rounds`` and ``drafts``, but not ``newest_only``.  The PC calls this kernel to move a state
+    into a smaller budget.
     """
     stand_alone(m)
     r = choose(m)
@@ -446,7 +447,7 @@ def budgeted(
     """Return the programs of a rule that learns under a budget.
 
     hooks: maps placeholders in ``pykernel.algorithms.online.hooks`` or in the frame to the rule's kernels that replace them.
-    model: the rule's model.  memory, questions: the rule's own structs and entries, in addition to those that all rules have.
+    model: the rule's model.  memory: the structs that only this rule has.  questions: the entries that only this rule has.
     """
     alone = {"rounds": True, "drafts": True, "newest_only": False}
     return programs(

@@ -1,4 +1,4 @@
-"""The candidates for removal, and their multipliers after learning the sample (Mitchinson et al. 2003, section 2).
+"""The candidates for removal, and their multipliers once the sample has been learned (Mitchinson et al. 2003, section 2).
 
 Candidates 0 to n - 1 are the stored vectors, and candidate n is the newest sample.  The newest sample is stored only when it is
 certain to stay.
@@ -79,7 +79,7 @@ def energy(m: OnlineModel, i: Index, part: Real) -> Real:
 
 @kernel
 def age_of(m: OnlineModel, i: Index) -> Index:
-    """Number of samples learned since a candidate was stored or repeated; -1 for the newest sample."""
+    """Number of samples learned since a candidate was stored or last repeated by a sample; -1 for the newest sample."""
     if i == m.n[0]:
         return -1
     return m.age[i]

@@ -1,8 +1,8 @@
 """LSRIDGE computes W = (K^2 + mu I)^-1 = -Im Z / sqrt(mu) from the complex symmetric matrix Z = (K + i sqrt(mu) I)^-1.
 
-When vectors are added or removed, Z is updated in the same way as P.  Updating Z is far better conditioned than
-updating W: no pivot is below sqrt(mu).  The diagonal of K includes the ridge.  Without correction, rounding errors would
-accumulate, sometimes until updates are refused.  Therefore each stored sample corrects the next two columns of Z.
+When vectors are added or removed, Z is updated in the same way as P in inverse_gram.py.  Updating Z is far better conditioned
+than updating W: no pivot is below sqrt(mu).  The diagonal of K includes the ridge.  Without correction, rounding errors would
+accumulate, sometimes until the model is reset.  Therefore, whenever a sample is stored, the next two columns of Z are corrected.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -14,7 +14,7 @@ from pykernel.dialect import Constant, Index, Real, absolute, kernel, real
 MOST_WRONG = Constant(0.25)
 """If a column's error is larger than this, Z cannot be the inverse, and the model is reset."""
 ASTRAY = -1
-"""Value of ``probe`` if Z does not match the vectors.  Otherwise ``probe`` is the index of the next column."""
+"""Value of ``probe`` if Z does not match the vectors.  Otherwise ``probe`` is the index of the next column to correct."""
 
 LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
 """A column with a smaller error is not corrected, so that a stored vector and the newest sample have exactly the same cost if both
@@ -72,7 +72,7 @@ def release_complex(m: OnlineModel, r: Index, n: Index) -> None:
         m.t_re[j] = bounded(m.t_re[j], LARGEST_ELEMENT)
         m.t_im[j] = bounded(m.t_im[j], LARGEST_ELEMENT)
     square = m.t_re[r] * m.t_re[r] + m.t_im[r] * m.t_im[r]
-    # Z_rr is the reciprocal of a Schur complement
+    # Z_rr is the reciprocal of a Schur complement, so |Z_rr|^2 is above this limit unless Z is wrong
     scale = real(1) / (square if square > DIAGONAL_SQUARE_LEAST else DIAGONAL_SQUARE_LEAST)
     re = m.t_re[r] * scale
     im = -(m.t_im[r] * scale)
@@ -142,14 +142,15 @@ def ridge_diagonal(m: OnlineModel) -> None:
 
 @kernel
 def project_lsridge(m: OnlineModel, r: Index) -> None:
-    """beta = shrunk - W_:r shrunk_r / W_rr, after shrink().  These multipliers minimise eq. 20 of Mitchinson et al. 2003.  O(N^2)."""
+    """beta = shrunk - W_:r shrunk_r / W_rr, after shrink().  These multipliers minimise the sum in eq. 20 of Mitchinson et al.
+    2003.  O(N^2)."""
     n = m.n[0]
     count = candidates(m)
     inverse = real(1) / m.root_mu
     share_re = real(0)
     share_im = real(0)
     if count > n:
-        # t_r / s, t_n = -1
+        # t_r / s, where t_n = -1
         if r == n:
             share_re = -m.s_re[0]
             share_im = -m.s_im[0]
@@ -175,7 +176,8 @@ def project_lsridge(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def column_error(m: OnlineModel, i: Index) -> Real:
-    """Compute t = Z y - e_i for y = (K + i sqrt(mu) I) e_i, with the real part of y in row; return the largest |t_j|.  O(N^2 + N D)."""
+    """Write t = Z y - e_i for y = (K + i sqrt(mu) I) e_i, and write the real part of y to ``row``.  Returns the largest magnitude of
+    a real or an imaginary part of t.  O(N^2 + N D)."""
     n = m.n[0]
     for j in range(n):
         m.row[j] = alike_stored(m, i, j)
@@ -201,7 +203,7 @@ def column_error(m: OnlineModel, i: Index) -> Real:
 def correct_complex(m: OnlineModel) -> None:
     """Correct the next column of Z, so that Z y = e_i for y = (K + i sqrt(mu) I) e_i.  O(N^2 + N D).
 
-    Z - (d e_i' + e_i d') / y_i + e_i e_i' y'd / y_i^2, where d = Z y - e_i: the formula of BFGS for a complex symmetric matrix.
+    Z - (d e_i' + e_i d') / y_i + e_i e_i' y'd / y_i^2, where d = Z y - e_i: the BFGS formula for a complex symmetric matrix.
     """
     n = m.n[0]
     i = m.probe[0]

@@ -81,7 +81,7 @@ def sound(m: OnlineModel) -> Bool:
 
 @placeholder
 def renewed(m: OnlineModel) -> Bool:
-    """Recompute values that depend on recomputed matrices.  Returns False if a value is out of range."""
+    """After matrices have been recomputed, recompute the values that depend on them.  Returns False if a value is out of range."""
     return True
 
 
@@ -92,7 +92,7 @@ def forget_own(m: OnlineModel) -> None:
 
 @placeholder
 def share_of_nearest(m: OnlineModel) -> Real:
-    """If a sample is not stored, the share of its multiplier that goes to the nearest vector."""
+    """The share of a sample's multiplier that the nearest vector gets if the sample is not stored."""
     return real(1)
 
 

@@ -1,8 +1,8 @@
 """The inverse Gram matrix and matrices derived from it: adding or removing a vector takes O(N^2).
 
-P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle.  Row i belongs to vector i, in
-order of arrival.  A new vector adds a row.  To remove a vector, Givens rotations concentrate the vector's column in one row,
-which is then deleted.  So P_ii is a sum of squares and cannot become negative, and rounding errors are proportional to
+The model keeps a square root of P = (K + ridge I)^-1: a lower triangle T with P = T'T.  Row i of T belongs to vector i, and vectors
+are in order of arrival.  A new vector adds a row.  To remove a vector, Givens rotations concentrate the vector's column in one row,
+which is then deleted.  Since P = T'T, P_ii is a sum of squares and cannot become negative, and rounding errors are proportional to
 the elements of T.  These errors do not accumulate without limit: a row is rotated only when an earlier vector is
 removed, so at most N - 1 times.
 
@@ -125,7 +125,7 @@ def newest_diagonal(m: OnlineModel) -> None:
 
 @kernel
 def inverse_column(m: OnlineModel, r: Index) -> None:
-    """p = P_:r, the column r of P, with P_rr raised to at least SMALLEST_DIAGONAL.  O(N^2)."""
+    """p = P_:r, column r of P, with P_rr raised to at least SMALLEST_DIAGONAL.  O(N^2)."""
     lower_column(m.t, r, m.p, m.n[0])
     if not (m.p[r] > SMALLEST_DIAGONAL):
         m.p[r] = SMALLEST_DIAGONAL

@@ -26,7 +26,8 @@ def similarity(m: OnlineModel) -> Real:
 
 @kernel
 def quantised(m: OnlineModel) -> Real:
-    """QKLMS: the nearest vector gets the sample's whole multiplier.  Chen et al. 2012."""
+    """QKLMS: the nearest vector gets the sample's whole multiplier or, if the kernel is not radial, the same share as in KLMS.
+    Chen et al. 2012."""
     if m.function != KernelFunction.GAUSSIAN:
         if not m.radial:
             return m.k[m.nearest[0]]

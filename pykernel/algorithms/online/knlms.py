@@ -12,7 +12,7 @@ from pykernel.dialect import Bool, Index, Real, kernel, real
 
 @kernel
 def propose_normalised(m: OnlineModel, own: Real) -> None:
-    """Propose the multipliers alpha + g k, and g for the sample, where g = eta e / (epsilon + k'k).  O(N).
+    """Propose the multipliers alpha + g k for the vectors and g for the sample, where g = eta e / (epsilon + k'k).  O(N).
 
     own: k(x, x) if the sample is stored, because k then includes this value; else 0.
     Richard, Bermudez and Honeine 2009, KNLMS.
@@ -44,7 +44,7 @@ def adapt(m: OnlineModel, close: Bool) -> Bool:
 
 @kernel
 def outcome(m: OnlineModel, close: Bool) -> Index:
-    """The status of a sample that was not stored: DISCARDED if the sample is new but the dictionary is full."""
+    """The status of a sample that was not stored: DISCARDED if the full dictionary was the only reason."""
     if not close:
         return OnlineStatus.DISCARDED
     return absorbed(m)

@@ -50,11 +50,11 @@ from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, absolute,
 from pykernel.dialect.program import Entry
 
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
-"""A limit far above any error from which the function's variance is learned, in units of the label limit."""
+"""Errors are clipped to this before the function's variance is learned from them.  Unit: the label limit.  Valid errors are far smaller."""
 WEIGHT_HORIZON = Constant(1_000_000.0)
-"""The function's variance is estimated from the latest samples, at most about this many."""
+"""The function's variance is estimated from at most about this many of the latest samples."""
 COVARIANCE_MOST = Constant(2.0)
-"""A limit above every element of S, which is at most 1."""
+"""A limit above all elements of S, which are at most 1."""
 
 
 class Posterior(Struct):
@@ -63,7 +63,9 @@ class Posterior(Struct):
     # with forgetting: S, packed
     covariance: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -COVARIANCE_MOST, COVARIANCE_MOST)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
-    weight: between(Real, 0, WEIGHT_HORIZON * 2)  # number of samples in the estimate of the variance
+    weight: between(
+        Real, 0, WEIGHT_HORIZON * 2
+    )  # number of samples in the estimate of the variance; with forgetting, the effective number
 
 
 class KrlsTModel(FactorModel):
@@ -99,7 +101,7 @@ def foresee(m: KrlsTModel) -> None:
     else:
         known = foresee_by_factor(m)
         spread += known
-    # only rounding can make the variance larger than the prior variance
+    # only rounding can move the variance below kappa or above the prior variance
     m.spread[0] = clipped(spread, m.kappa[0], m.ridge_diagonal)
 
 

@@ -1,10 +1,11 @@
 """The fast techniques keep no Gram matrix.  They keep distances to nearest neighbours, or sums of squared kernel values.
 
-1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest neighbour.  Distances are squared for
-the Gaussian kernel, and 1 - |k| for other kernels.  m.neighbour contains these distances.  When a vector's neighbour is
-removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if it affects
-which vector is chosen.  The number of searches for one choice is limited.  Once the limit is reached, only vectors with exact
-distances can be chosen.  Predictions therefore depend on the stored distances, so these distances are part of the model.
+1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest neighbour.  With the Gaussian kernel,
+distances are squared; with other kernels, a distance is 1 - |k|.  m.neighbour contains the distances to the nearest
+neighbours.  When a vector's neighbour is removed, the distance is negated and stays as a lower bound.  A new neighbour is
+searched for only if it affects which vector is chosen.  The number of searches for one choice is limited.  Once the limit is
+reached, only vectors with exact distances can be chosen.  Predictions therefore depend on the stored distances, so these
+distances are part of the model.
 """
 
 from pykernel.algorithms.kernel_choice import KernelFunction

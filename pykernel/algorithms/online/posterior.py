@@ -144,7 +144,7 @@ def forget_mean(m: FactorModel) -> None:
 def keeps_mean(m: FactorModel) -> Bool:
     """Whether learning could have led to this state.  O(N^2).
 
-    Both keeps() and alpha = T' expected must hold.  The unused rows of ``expected`` must be zero.
+    keeps() must return True, alpha must equal T' expected except for rounding errors, and unused rows of ``expected`` must be zero.
     """
     if not keeps(m):
         return False

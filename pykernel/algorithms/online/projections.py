@@ -132,7 +132,7 @@ def project_bounded(m: OnlineModel, r: Index) -> None:
             m.q[i] = likeness(m, i, r)
             total += absolute(m.q[i])
     if not m.before and r < n:
-        # if the sample is stored already, it was counted in the loop above
+        # count the newest sample, unless it is stored already and the loop above has counted it
         if not (m.rounds and m.newest[0] == 0):
             total += absolute(m.k[r])
     scale = real(1)
@@ -186,7 +186,7 @@ class ProjectionRule:
     """A projection and its parts.
 
     says: the effect of the projection, or its equation.  number: the value in ``Projection``.  before, after: the kernels that run
-    before and after locate(), which computes p and row.  row: whether the projection needs row.  keeps: the data that are
+    before and after locate(), which computes ``p`` and ``row``.  row: whether the projection needs ``row``.  keeps: the data that are
     stored in addition to the vectors; see the fields ``keeps_...`` of ``OnlineConfig``.
     """
 
@@ -207,7 +207,7 @@ PROJECTIONS = {
         ),
         ProjectionRule(
             "klms",
-            "the nearest function in the kernel's norm (eq. 12)",
+            "so that the function changes least in the kernel's norm (eq. 12)",
             Projection.KLMS,
             after=project_klms,
             keeps=("factor",),
@@ -220,7 +220,11 @@ PROJECTIONS = {
             row=True,
         ),
         ProjectionRule(
-            "ls", "the least squared error at the vectors (eq. 14)", Projection.LS, before=project_ls, keeps=("factor",)
+            "ls",
+            "so that the sum of the function's squared changes at the vectors is least (eq. 14)",
+            Projection.LS,
+            before=project_ls,
+            keeps=("factor",),
         ),
         ProjectionRule(
             "lsridge", "as ls, with a penalty (eq. 20)", Projection.LSRIDGE, before=project_lsridge, keeps=("complex",)
@@ -242,17 +246,17 @@ def _by_projection(of: Callable[[ProjectionRule], Kernel]) -> Callable[[Callable
 
 @_by_projection(lambda projection: projection.before)
 def project_before(m: OnlineModel, r: Index) -> None:
-    """Change beta before p and row are computed."""
+    """Change ``beta`` before ``p`` and ``row`` are computed."""
 
 
 @_by_projection(lambda projection: projection.after)
 def project_after(m: OnlineModel, r: Index) -> None:
-    """Change beta after p and row are computed."""
+    """Change ``beta`` after ``p`` and ``row`` are computed."""
 
 
 @_by_projection(lambda projection: always if projection.row else never)
 def needs_row(m: OnlineModel) -> Bool:
-    """Whether the projection needs the array row."""
+    """Whether the projection needs the array ``row``."""
 
 
 @kernel

@@ -56,7 +56,7 @@ def precedes(m: OnlineModel, i: Index, r: Index) -> Bool:
 
 @kernel
 def first_certain(m: OnlineModel, count: Index) -> Index:
-    """The first candidate whose score is exact, not a lower bound.  O(N)."""
+    """The first candidate whose score is exact, not a lower bound; 0 if there is none.  O(N)."""
     for i in range(count):
         if not unsure(m, i):
             return i
@@ -94,7 +94,8 @@ def cheapest(m: OnlineModel) -> Index:
 
 @kernel
 def resolve_neighbours(m: OnlineModel) -> None:
-    """Search for lost neighbours on which the choice depends, at most SEARCHES times.  O(N), and O(N D) for each search.
+    """For vectors that have lost their nearest neighbour, search for the new one if the choice depends on it; at most SEARCHES
+    searches.  O(N), and O(N D) for each search.
 
     A score that is computed from a lower bound on a distance is itself a lower bound.  The smallest exact score is certainly
     the smallest of all scores if it is below every lower bound.
@@ -114,7 +115,7 @@ def resolve_neighbours(m: OnlineModel) -> None:
                     if bound:
                         lost = i
         if m.before and lost == count:
-            # every sample leads to a removal, so use a remaining search for another lost neighbour
+            # every sample leads to a removal, so use a remaining search for another vector that has lost its neighbour
             lost = first_bound(m, count)
         if lost == count:
             break
@@ -226,7 +227,7 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
 
 @kernel
 def close_gap(m: OnlineModel, r: Index) -> None:
-    """Move each vector after the removed vector r one position forward.  O(N D)."""
+    """Move each vector after the removed vector r to the preceding position.  O(N D)."""
     last = m.n[0] - 1
     # the condition is never true; it prevents a GCC warning
     if last >= len(m.v):
@@ -271,7 +272,7 @@ def close_gap(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def grow_older(m: OnlineModel) -> None:
-    """Update ages and claims after a sample was learned."""
+    """Update the ages, the claims and one overlap after a sample has been learned."""
     if m.fades:
         for i in range(m.n[0]):
             # a sample renews the claims of vectors near the sample

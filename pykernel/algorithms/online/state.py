@@ -29,7 +29,7 @@ class OnlineStatus(IntEnum):
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the expansion vector with the smallest cost
-    # the budget was full: the sample had the smallest cost and was not stored; multipliers may have changed
+    # the sample was not stored, usually because the budget was full and no vector had a smaller cost; multipliers may have changed
     DISCARDED = 3
     ABSORBED = 4  # the sample is similar to the expansion vectors: it was not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
@@ -45,7 +45,7 @@ class Metric(IntEnum):
     KLMS = 2  # kappa_i = 1 / P_ii: the part of the vector outside the span of the others, eq. 13
     MKLMS = 3  # alpha_i^2 kappa_i: the squared norm of the change of f, from eq. 13
     SUP = 4  # |alpha_i| kappa_i: the change of f at the vector itself
-    LS = 5  # alpha_i^2 / Q_ii, Q = P^2: the sum of the squared changes of f at the vectors, from eq. 14
+    LS = 5  # alpha_i^2 / Q_ii, where Q = P^2: the sum of the squared changes of f at the vectors, from eq. 14
     LSREG = 6  # LS plus a penalty on the multipliers that stay, eq. 20
     LSRIDGE = 7  # as LSREG, with a projection that minimises LSREG's sum
     FKLMS = 8  # 1 - max_j k_ij, eq. 17
@@ -68,7 +68,7 @@ class Projection(IntEnum):
 class Tie(IntEnum):
     """Which vector is removed if several have the same smallest cost."""
 
-    SMALLER = 0  # the vector with the smaller |alpha|; if these are equal, a stored vector, not the newest sample
+    SMALLER = 0  # the vector with the smaller |alpha|; if both have the same, a stored vector, not the newest sample
     NEWEST = 1
     OLDEST = 2
 
@@ -87,7 +87,7 @@ limit is far above any element of Q."""
 SMALLEST_DIAGONAL = Constant(2.0**-40)
 """A limit far below any P_ii, which is at least 1 / (1 + ridge)."""
 LOOSE = Constant(2.0**-6)
-"""Tolerance of the inequalities that must hold between a sample and the stored matrices.  Even with the smallest ridge, rounding
+"""Tolerance for the inequalities that must hold between a sample and the stored matrices.  Even with the smallest ridge, rounding
 errors are below 2^-18 in float32."""
 FAR = Constant(float32=1e38, float64=1e300)
 """Stands for the squared distance to the nearest neighbour if there is none.  Distances between inputs within their limit are smaller."""
@@ -121,13 +121,15 @@ class Expansion(Struct):
     )  # each vector's claim to stay; the claim fades until a sample comes near the vector
     # each vector's distance d to its nearest neighbour; d <= 0 means that the distance is at least |d|
     neighbour: between(Real[N_MAX], -FAR, FAR)
-    age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
+    age: between(
+        Index[N_MAX], 0, AGE_MOST
+    )  # number of samples learned since the vector was stored or last repeated by a sample
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later elements are zero
     probe: between(Index, 0, N_MAX)  # the next vector whose overlap is recomputed, or whose column of Z is corrected
 
 
 SEARCHES = 2
-"""Largest number of searches for lost neighbours in one choice.  Few choices need more searches (docs/records.md, searches)."""
+"""Largest number of searches for new nearest neighbours in one choice.  Few choices need more searches (docs/records.md, searches)."""
 
 
 class Work(Struct):
@@ -147,7 +149,7 @@ class Work(Struct):
     score: Real[N_MAX + 1]  # intermediate results for the candidates' scores; then sines
     t_re: Real[N_MAX + 1]  # real part of Z k, followed by -1
     t_im: Real[N_MAX + 1]  # imaginary part of Z k, followed by 0
-    h: Real[N_MAX + 1]  # the sample's covariances; then sines
+    h: Real[N_MAX + 1]  # covariances of f(x) with the coordinates z; then sines
     ph: Real[N_MAX]  # the new mean; then the new multipliers
     loading: Real[N_MAX + 1]  # the sample in coordinates of the covariance's factor; then cosines
     narrowing: Real[N_MAX]  # for each column of the covariance's factor: the number that multiplies the column
@@ -182,8 +184,8 @@ class OnlineConfig(Config):
     before: bool  # whether a vector is removed before the sample is learned
     newest_only: bool  # whether only the newest sample may be removed
     thresholds: bool  # whether vectors are removed as soon as their score is at most lambda_max
-    truncates_small: bool  # whether small multipliers are dropped
-    truncates_old: bool  # whether old vectors are dropped
+    truncates_small: bool  # whether vectors with small multipliers are removed
+    truncates_old: bool  # whether old vectors are removed
     stores_all: bool  # whether every sample is stored, even one that repeats a vector
     keeps_factor: bool  # whether T is kept
     keeps_inverse: bool  # whether P is kept
@@ -200,10 +202,10 @@ class OnlineConfig(Config):
     keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
     forgetting: Real  # forgetting factor, by which each update multiplies the covariance
     root_forgetting: Real  # square root of the forgetting factor
-    forgotten: Real  # 1 - forgetting: each update adds this multiple of the prior
-    unsure: bool  # whether ``noise`` is replaced by the estimate label_noise
+    forgotten: Real  # 1 - forgetting: each update adds this multiple of the prior covariance
+    unsure: bool  # whether the estimate ``label_noise`` replaces ``noise``
     noise: Real  # variance of a label's noise / variance of the function
-    noise_least: Real  # lower bound on a label's noise variance / the function's variance at the sample
+    noise_least: Real  # lower bound on the ratio of a label's noise variance to the function's variance at the sample
     label_scale: Real  # 1 / label_max_abs
     power_limit: Real  # limit far above the function's variance, in units of label_max_abs^2
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
@@ -272,7 +274,7 @@ def alike_stored(m: OnlineModel, i: Index, j: Index) -> Real:
 
 @kernel
 def measure(m: OnlineModel, x: Real[DIM]) -> None:
-    """Compute k(x, x) and its square root.  The root of a very small k(x, x) is 0, as in cosine_similarity().  O(D)."""
+    """Compute k(x, x) and its square root.  If k(x, x) is very small, the root is set to 0, as in cosine_similarity().  O(D)."""
     own = plain_value(m, x, x)
     m.own[0] = own
     m.norm[0] = real(0)

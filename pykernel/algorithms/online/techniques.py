@@ -135,15 +135,15 @@ KLMS = Technique(
     rest, inverse_diagonal, newest_diagonal, keeps=("factor",),
 )  # fmt: skip
 MKLMS = Technique(
-    "mklms", "the vector whose loss changes the function least, in the kernel's norm", Metric.MKLMS, "klms",
+    "mklms", "the vector whose removal changes the function least, in the kernel's norm", Metric.MKLMS, "klms",
     weighted_rest, inverse_diagonal, newest_diagonal, keeps=("factor",),
 )  # fmt: skip
 SUP = Technique(
-    "sup", "the vector whose loss changes the function least at that vector", Metric.SUP, "klms",
+    "sup", "the vector whose removal changes the function least at that vector", Metric.SUP, "klms",
     loss_at_its_place, inverse_diagonal, newest_diagonal, keeps=("factor",),
 )  # fmt: skip
 LS = Technique(
-    "ls", "the vector whose loss changes the function least at all vectors", Metric.LS, "ls",
+    "ls", "the vector whose removal changes the function least at all vectors", Metric.LS, "ls",
     weighted_rest, inverse_norms, newest_norm, comparable=for_each_candidate, keeps=("factor", "inverse"),
 )  # fmt: skip
 
@@ -155,7 +155,7 @@ def surveyed(m: OnlineModel, i: Index) -> Real:
 
 
 LSREG = Technique(
-    "lsreg", "as ls, with a penalty on the multipliers that stay", Metric.LSREG, "ls",
+    "lsreg", "as ls, with a penalty on the multipliers of the other vectors", Metric.LSREG, "ls",
     surveyed, penalised_losses, penalised_losses, keeps=("factor", "squared"),
 )  # fmt: skip
 
@@ -194,7 +194,7 @@ def weigh_isolation(m: OnlineModel, i: Index) -> None:
 
 @kernel
 def weigh_all(m: OnlineModel) -> None:
-    """Compute score_i of all candidates."""
+    """Compute score_i for every candidate i."""
     count = candidates(m)
     for i in range(count):
         weigh_isolation(m, i)
@@ -227,11 +227,11 @@ FMKLMS = Technique(
     surveyed, weigh_all, weigh_newest, weigh_isolation, keeps=("neighbours",),
 )  # fmt: skip
 AFKLMS = Technique(
-    "afklms", "as fklms, but judged by the distances to all vectors", Metric.AFKLMS, "bounded",
+    "afklms", "as fklms, but the distances to all vectors count, not only the shortest", Metric.AFKLMS, "bounded",
     distinctness, keeps=("overlap",), fades=False,
 )  # fmt: skip
 AFMKLMS = Technique(
-    "afmklms", "as fmklms, but judged by the distances to all vectors", Metric.AFMKLMS, "bounded",
+    "afmklms", "as fmklms, but the distances to all vectors count, not only the shortest", Metric.AFMKLMS, "bounded",
     weighted_distinctness, keeps=("overlap",), fades=False,
 )  # fmt: skip
 

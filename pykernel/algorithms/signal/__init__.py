@@ -1,1 +1,1 @@
-"""From raw samples to a model's inputs: windows and their features, lags, phases, and a program around the model."""
+"""From raw samples to a model's inputs: lags, phases, windows with their features, and a program around the model."""

@@ -111,11 +111,11 @@ def come_true(m: SignalModel) -> Real:
 
 @kernel
 def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x; if it ends a step, the model learns the new features.
+    """Take the raw sample x; if it leads to new features, the model learns them.
 
-    Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the features.  A negative
-    status says why the sample was refused.  A refused sample changes nothing.  However, if the model returned REFUSED_STATE, the
-    sample was taken.
+    Returns GATHERING if there are no new features, otherwise the model's status, or PASSED_OVER if the model refuses the features.
+    A negative status says why the raw sample was refused, and a refused raw sample changes nothing; but REFUSED_STATE can also
+    come from the model, after the raw sample was taken.
     """
     received = receive(m, x)
     if received == SignalStatus.REFUSED_SAMPLE:
@@ -130,10 +130,10 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
 def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; if it ends a step, the model learns the value that it should have forecast for this step.
 
-    Returns GATHERING if there are no new features.  Returns READY if there are new features, but no features from which this
-    step could have been forecast.  Otherwise returns the model's status, or PASSED_OVER if the model refuses the sample.  A
-    negative status says why the raw sample was refused.  A refused raw sample changes nothing.  However, if the model
-    returned REFUSED_STATE, the raw sample was taken.
+    Returns GATHERING if there are no new features.  Returns READY if there are new features, but no earlier features from
+    which this step could have been forecast.  Otherwise returns the model's status, or PASSED_OVER if the model refuses
+    the earlier features or the label.  A negative status says why the raw sample was refused, and a refused raw sample
+    changes nothing; but REFUSED_STATE can also come from the model, after the raw sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -145,7 +145,7 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
         truth = come_true(m)
         status = inner_learn(m, m.earlier, truth)
     if m.ahead > 1 and status != SignalStatus.REFUSED_STATE:
-        # the forecast that is made now will be judged when its label arrives
+        # announce that the label of these features comes later: the model may store its forecast until then
         expected = inner_expect(m, m.features)
         if expected == SignalStatus.REFUSED_STATE:
             return expected
@@ -169,11 +169,12 @@ def label(m: SignalModel, y: Truth) -> Index:
 
 @kernel
 def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
-    """Take the raw sample x; if it ends a step, learn that y is the label of the new features.
+    """Take the raw sample x; if it leads to new features, learn that y is their label.
 
-    Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the label or
-    the sample; after PASSED_OVER, label() may be called again.  A negative status says why the raw sample was refused.
-    A refused raw sample changes nothing.  However, if the model returned REFUSED_STATE, the raw sample was taken.
+    Returns GATHERING if there are no new features, otherwise the model's status, or PASSED_OVER if the model refuses the
+    features or the label; after PASSED_OVER, label() may be called for these features.  A negative status says why the
+    raw sample was refused, and a refused raw sample changes nothing; but REFUSED_STATE can also come from the model,
+    after the raw sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -214,7 +215,7 @@ def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
 
 @kernel
 def gap(m: SignalModel, missing: Index) -> Index:
-    """Skip ``missing`` raw samples: windows and lags start afresh, and phases continue.  O(periods).
+    """Skip ``missing`` raw samples: windows and lags start afresh, and phases advance by ``missing`` samples.  O(periods).
 
     Periods begin with the first raw sample after init.  To begin with sample n of each period instead of sample 0,
     call gap(n) before the first raw sample.  The model keeps what it has learned.  Returns 0.  If ``missing`` is negative, returns
@@ -237,8 +238,8 @@ def gap(m: SignalModel, missing: Index) -> Index:
 
 @kernel
 def valid_steps(m: SignalModel) -> Bool:
-    """Whether all clocks are within their periods.  If there are features, there must also have been enough steps to compute
-    them.  O(periods)."""
+    """Whether all clocks are within their periods, and the flags are consistent: features need enough steps, and only
+    features that exist can wait for a label.  O(periods)."""
     if not on_time(m):
         return False
     if m.ready[0] == 1 and m.steps[0] <= m.oldest:
@@ -268,5 +269,5 @@ def valid_signal(m: SignalModel) -> Bool:
 
 @kernel
 def valid_around(m: SignalModel) -> Bool:
-    """Whether learning could have led to this state."""
+    """Whether raw samples and labels could have led to this state of the stage and of the model."""
     return valid_signal(m) and inner_valid(m)

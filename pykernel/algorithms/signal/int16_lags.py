@@ -1,4 +1,4 @@
-"""Features of steps as integers, in counts: replacements for kernels in ``pykernel.algorithms.signal.lags``."""
+"""The features of a step, in integer counts: replacements for kernels in ``pykernel.algorithms.signal.lags``."""
 
 import math
 
@@ -13,12 +13,12 @@ QUARTER = Constant(
     tuple(round(16384 * math.cos(math.pi / 2 * i / SEGMENTS)) for i in range(SEGMENTS + 2)),
     scalar=Int16,
 )
-"""Cosines of the angles from 0 to a quarter of a turn, in units of 2^-14."""
+"""Cosines, in units of 2^-14, of the angles from 0 to a quarter of a turn."""
 
 
 @kernel
 def cosine(turns: Index) -> Int:
-    """The cosine, in units of 2^-14, of an angle in units of 2^-16 turns, modulo one turn."""
+    """The cosine of an angle.  The angle is in units of 2^-16 turns, modulo one turn; the cosine is in units of 2^-14."""
     quarter = index((word(turns) >> 14) & 3)
     rest = index(word(turns) & 16383)
     if quarter == 1 or quarter == 3:
@@ -73,5 +73,5 @@ def fit_features(m: Int16SignalModel, out: Int16[DIM]) -> None:
 
 @kernel
 def come_true(m: Int16SignalModel) -> Int:
-    """The newest step's value of the measure that is forecast, in the unit of labels."""
+    """The newest step's value of the measure that is forecast, in the label's unit."""
     return floor_shift(m.kept[m.latest[0], m.label_measure] * m.label_factor, m.label_places)

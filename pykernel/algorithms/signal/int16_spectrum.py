@@ -1,4 +1,4 @@
-"""The spectrum of a window in integers, for measures of frequency bands.
+"""The spectrum of a window, computed in integers, for the measures of frequency bands.
 
 As in ``pykernel.algorithms.signal.spectrum``, the real samples are transformed as half as many complex samples.  The transform uses
 32-bit integers, which are halved at each level.
@@ -24,7 +24,7 @@ def halved(a: Int, c: Index) -> Int:
 
 @kernel
 def weighed(m: Int16SignalModel, j: Index, t: Index, mean: Int) -> Int:
-    """Sample t of channel j (0: the oldest) minus the mean, times the weight of a Hann window, in units of 2^-13 counts."""
+    """(Sample t of channel j - mean) times the weight of a Hann window, in units of 2^-13 counts; t = 0 is the oldest sample."""
     at = m.raw_at[0] + t
     if at >= len(m.raw_kept):
         at -= len(m.raw_kept)
@@ -35,7 +35,7 @@ def weighed(m: Int16SignalModel, j: Index, t: Index, mean: Int) -> Int:
 
 @kernel
 def prepare(m: Int16SignalModel, j: Index) -> None:
-    """Write the window of channel j to re and im, in bit-reversed order.  Two samples form a complex number.  O(W)."""
+    """Write the weighted window of channel j to re and im, in bit-reversed order; two neighbouring samples form a complex number.  O(W)."""
     mean = mean_of(m, j)
     for i in range(len(m.im)):
         # element i + W / 4 is stored directly after element i
@@ -47,9 +47,9 @@ def prepare(m: Int16SignalModel, j: Index) -> None:
 
 @kernel
 def transform(m: Int16SignalModel) -> None:
-    """Compute the Fourier transform of the complex numbers in re and im, divided by their number.  O(W log W).
+    """Compute the Fourier transform of the W / 2 complex numbers in re and im, divided by W / 2.  O(W log W).
 
-    Each level halves its sums of two numbers, so that a result's magnitude does not exceed the larger of their magnitudes.
+    Each level halves the sums of two numbers, so that no sum is larger in magnitude than the larger of its two numbers.
     """
     last = word(len(m.im) - 1)
     for level in range(m.fourier_levels):
@@ -73,13 +73,13 @@ def transform(m: Int16SignalModel) -> None:
 
 @kernel
 def spectrum_of(m: Int16SignalModel, j: Index) -> None:
-    """Compute the complex amplitudes of channel j's window, re[f] + i im[f] for f from 1 to W / 2.  O(W log W)."""
+    """Compute the complex amplitude re[f] + i im[f] of each frequency f from 1 to W / 2 in channel j's window.  O(W log W)."""
     prepare(m, j)
     transform(m)
     half = len(m.im)
-    # the highest frequency has no mirror image, so it is multiplied by sqrt(1 / 2)
+    # the highest frequency has no mirror image, so its amplitude is multiplied by sqrt(1 / 2)
     m.re[half] = multiply_high(m.re[0] - m.im[0], 23170)
-    # a frequency and its mirror image are computed together, from the same two numbers
+    # the amplitudes of frequencies i and W / 2 - i are computed together, from the same two numbers
     for i in range(1, len(m.reversed) + 1):
         mirror = half - i
         even_re = floor_shift(m.re[i] + m.re[mirror], 2)

@@ -1,4 +1,4 @@
-"""State and parameters of the signal stage in integers."""
+"""State and parameters of the int16 signal stage."""
 
 from pykernel.algorithms.signal.state import (
     BLOCKS,
@@ -18,7 +18,7 @@ FULL = 32767
 SUM_MOST = 32767 * 65536
 """The largest magnitude of a sum of a window's samples."""
 WAVE_MOST = 1073741823
-"""The largest real or imaginary part in the Fourier transform."""
+"""The largest magnitude of a real or imaginary part in the Fourier transform."""
 
 
 class Int16Signal(Struct):
@@ -34,13 +34,13 @@ class Int16Signal(Struct):
     clock: between(Index[PERIODS], 0, 65535)  # samples since each period began
     raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
     block: between(Index, 0, BLOCKS - 1)  # position of the block that is being gathered
-    blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
+    blocks: between(Index, 0, BLOCKS)  # number of whole blocks since the last gap; counting stops at a full window
     gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
     begun: between(Index, 0, 1)  # 1: a sample has been taken since the last gap
     latest: between(Index, 0, FEATURES_KEPT - 1)
     steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
-    waiting: between(Index, 0, 1)  # 1: the newest features have not been learned yet
+    waiting: between(Index, 0, 1)  # 1: the newest features wait for their label
     features: between(Int16[DIM], -32767, 32767)  # the newest features, which are the model's inputs
     kept: between(
         Int16[FEATURES_KEPT, MEASURES], -32767, 32767
@@ -65,7 +65,7 @@ class Int16SignalWork(Struct):
 
 
 class Int16SignalConfig(Config):
-    """Parameters of the stage in integers, derived from a spec by ``pykernel.spec.signal_int16``."""
+    """Parameters of the int16 signal stage, derived from a spec by ``pykernel.spec.signal_int16``."""
 
     has_squares: bool  # whether a measure needs sums of squares
     has_coarse: bool  # whether some features have a coarser unit, so that there is room to subtract their centers
@@ -73,11 +73,11 @@ class Int16SignalConfig(Config):
     fill: Int16[CHANNELS]  # power of two by which a raw sample is multiplied before measures are computed
     block_most: Index  # largest |sum| of a block
     window: Index
-    label_factor: Index  # the size of one count of the label, in units of 1 / LABEL_SCALE, times 2^label_places
+    label_factor: Index  # one count of the measure that is forecast, in units of 1 / LABEL_SCALE, times 2^label_places
     label_places: Index
     band_factor: Index  # factor that converts the root of a sum of powers to counts, times 2^33
     fourier_levels: Index  # levels of the Fourier transform
-    cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) for a quarter of a turn, in units of 2^-15
+    cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) in units of 2^-15, for a quarter of a turn
     has_narrow: bool  # whether the model accepts only a part of the range of some features
     made_low: Int16[DIM]  # smallest feature that the model accepts
     made_high: Int16[DIM]  # largest feature that the model accepts

@@ -1,7 +1,7 @@
-"""Measures of a window in integers: raw samples in 16-bit counts, features in counts.
+"""Measures of a window, computed in integers: raw samples and measures are 16-bit counts.
 
 Sums over blocks are exact, so the sum over a window is the sum over its blocks, and each measure is rounded only
-once.  The code without arithmetic, which decides which sums and measures are computed and when a step ends, is in
+once.  The code that decides which sums and measures are computed, and when a step ends, is in
 ``pykernel.algorithms.signal.window``.
 """
 
@@ -100,13 +100,13 @@ def mean_of(m: Int16SignalModel, j: Index) -> Int:
 def deviation_of(m: Int16SignalModel, j: Index, about_mean: Index) -> Int:
     """Root mean square of the window or, with about_mean = 1, its standard deviation.  O(blocks).
 
-    For n samples: sqrt(n sum x^2 - (sum x)^2) / n; the number under the root is exact.
+    For n samples, these are sqrt(n sum x^2) / n and sqrt(n sum x^2 - (sum x)^2) / n; the number under the root is exact.
     """
     upper = word(0)
     lower = word(0)
     for b in range(len(m.total)):
         upper += m.square_high[b, j]
-        # each block's sum is below 2^16 times the hop, so the sum over the window does not overflow
+        # this does not overflow: a window has at most 2^16 samples, and the lower bits of each square are below 2^16
         lower += m.square_low[b, j]
     # sum x^2 = high 2^32 + low
     low = (upper << 16) + lower
@@ -174,13 +174,13 @@ def put_measure(m: Int16SignalModel, i: Index, value: Int) -> None:
 
 @kernel
 def nothing(m: Int16SignalModel) -> None:
-    """Nothing to do: sums of the samples themselves need no conversion, and the stage in integers has no other kinds
-    of measures."""
+    """Nothing to do: sums of the samples themselves need no conversion, and the int16 stage lacks the measures that
+    would be computed here."""
 
 
 @kernel
 def no_tones(m: Int16SignalModel, j: Index) -> None:
-    """Nothing to do: the stage in integers has no other kinds of measures."""
+    """Nothing to do: the int16 stage lacks the measures that would be computed here."""
 
 
 @kernel

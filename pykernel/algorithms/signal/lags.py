@@ -1,4 +1,4 @@
-"""Features of steps: measures of earlier steps, differences and means of measures, and phases of periods."""
+"""The features of a step: measures of this or an earlier step, differences and means of measures, and phases of periods."""
 
 from pykernel.algorithms.elementary import clipped, cosine
 from pykernel.algorithms.signal.state import SignalModel
@@ -62,7 +62,7 @@ def skip(m: SignalModel, missing: Index) -> None:
     if not m.has_periods:
         return
     for p in range(len(m.clock)):
-        # both numbers are below the period, so their sum does not overflow
+        # the clock and the rest are below the period, so their sum does not overflow
         rest = missing - m.period[p] * quotient(missing, m.period[p])
         if rest > 0 and rest < m.period[p]:
             moved = m.clock[p] + rest
@@ -71,8 +71,8 @@ def skip(m: SignalModel, missing: Index) -> None:
 
 @kernel
 def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
-    """Number of raw samples since a period began.  With back = 1, this number at the time of the features whose label
-    arrives now."""
+    """Number of raw samples since a period began: now or, with back = 1, at the step of the features whose label arrives
+    now."""
     now = m.clock[p]
     if back == 1:
         now -= m.period_back[p]

@@ -159,10 +159,10 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def asked_of_newest(question: str, forecasts: bool) -> str:
-    """The name of a read-only call for the newest features; the same call for a given x has a different name.
+    """The name of the read-only call that answers a question for the newest features, instead of for a given x.
 
-    The results of a forecasting model refer to a later time: ``forecast``, ``forecast_variance``.  The results of other models
-    refer to the newest features: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
+    If the model forecasts, the answer refers to a later time, as in ``forecast`` and ``forecast_variance``.  Otherwise it
+    refers to the newest features, as in ``classify_newest``, ``novelty_newest`` and ``predict_newest``.
     """
     if not forecasts:
         return f"{question}_newest"

@@ -39,7 +39,7 @@ def raw_after(m: SignalModel, at: Index) -> Index:
 
 @kernel
 def prepare(m: SignalModel, j: Index) -> None:
-    """Subtract the mean of channel j, multiply the differences by half the window's weights, and compute the first level of the transform.
+    """Subtract the mean of channel j from its samples, multiply them by half the window's weights, and compute the transform's first level.
 
     O(W).  The result is written to re and im, in bit-reversed order.  The first level combines two samples that are half a window
     apart, so one cosine gives the weights of both samples.
@@ -124,13 +124,13 @@ def transform(m: SignalModel) -> None:
 
 @kernel
 def spectrum_of(m: SignalModel, j: Index) -> None:
-    """Compute the powers of channel j's window, m.re[1] to m.re[W / 2].  O(W log W)."""
+    """Compute the power of each frequency in channel j's window, and write the powers to m.re[1] to m.re[W / 2].  O(W log W)."""
     prepare(m, j)
     transform(m)
     half = len(m.im)
     last = m.re[0] - m.im[0]
     m.re[half] = real(2) * m.power_scale * (last * last)
-    # a frequency and its mirror image are computed from the same two numbers
+    # the powers of frequencies i and W / 2 - i are computed together, from the same two numbers
     for i in range(1, len(m.reversed) + 1):
         mirror = half - i
         even_re = m.re[i] + m.re[mirror]
@@ -164,7 +164,7 @@ def band_of(m: SignalModel, i: Index) -> Real:
 def centroid_of(m: SignalModel) -> Real:
     """The mean frequency, weighted by power; 0 in silence.  O(W)."""
     total = real(0)
-    # powers are summed in falling order of frequency f, so the power of f is part of f partial sums
+    # powers are added from the highest frequency down: the power of frequency f is in f partial sums, so it has weight f
     weighted = real(0)
     for i in range(len(m.im)):
         total += m.re[len(m.im) - i]
@@ -174,7 +174,7 @@ def centroid_of(m: SignalModel) -> Real:
 
 @kernel
 def dominant_of(m: SignalModel) -> Real:
-    """The frequency of the largest power; 0 in silence.  O(W)."""
+    """The frequency with the largest power; 0 in silence.  O(W)."""
     found = 0
     most = real(0)
     for f in range(1, len(m.re)):
@@ -187,7 +187,7 @@ def dominant_of(m: SignalModel) -> Real:
 @kernel
 def flatness_of(m: SignalModel) -> Real:
     """The geometric mean of the powers, divided by their mean: near 1 for noise, near 0 for a tone, 0 in silence.
-    Powers below 2^-20 of the mean are raised to this limit.  O(W)."""
+    Powers below 2^-20 times the mean are raised to this limit.  O(W)."""
     mean = real(0)
     for f in range(1, len(m.re)):
         mean += m.re[f]
@@ -197,11 +197,11 @@ def flatness_of(m: SignalModel) -> Real:
     share = real(1) / mean
     total = real(0)
     for f in range(1, len(m.re), 2):
-        # two powers share one logarithm; their product is below 2^71
+        # one logarithm serves two powers: that of their product, which is below 2^71
         one = m.re[f] * share * MANY_TIMES
         other = m.re[f + 1] * share * MANY_TIMES
         times = (one if one > real(1) else real(1)) * (other if other > real(1) else real(1))
         total += log2_one_plus(times - real(1))
-    # log2 of the geometric mean, which is at most 0 apart from rounding
+    # log2 of (geometric mean / mean), which is at most 0 apart from rounding
     level = total * m.power_share - real(20)  # log2 of MANY_TIMES
     return exp2_negative(level) if level < real(0) else real(1)

@@ -21,7 +21,7 @@ from pykernel.dialect import (
 CHANNELS = extent("CHANNELS", "number of channels of a raw sample", public=True)
 BLOCKS = extent("BLOCKS", "number of blocks in a window")
 FEATURES_KEPT = extent("FEATURES_KEPT", "number of rows that are kept for lags")
-MEASURES = extent("MEASURES", "number of features of a window, or number of channels if there is no window")
+MEASURES = extent("MEASURES", "number of measures of a window, or number of channels if there is no window")
 PAIRS = extent("PAIRS", "number of pairs of channels whose correlation is measured")
 PERIODS = extent("PERIODS", "number of periods")
 RAW_KEPT = extent("RAW_KEPT", "number of raw samples in a window, which are kept for its spectrum")
@@ -55,13 +55,13 @@ class Signal(Struct):
     power4: Real[BLOCKS, CHANNELS]
     lowest: Real[BLOCKS, CHANNELS]
     highest: Real[BLOCKS, CHANNELS]
-    tilt: Real[BLOCKS, CHANNELS]  # sum of (time - the block's middle) (sample - the block's first)
+    tilt: Real[BLOCKS, CHANNELS]  # sum of (time - block's middle) times (sample - block's first sample)
     changes: Real[BLOCKS, CHANNELS]  # sum of |differences| within the block
     border: Real[BLOCKS, CHANNELS]  # |difference| between the block's first sample and the sample before it
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
     # 1: the signs of the block's first sample and of the previous sample differ
     crossed_border: between(Int[BLOCKS, CHANNELS], 0, 1)
-    together: Real[BLOCKS, PAIRS]  # for each pair of channels: sum of the products of the deviations from their means
+    together: Real[BLOCKS, PAIRS]  # for each pair of channels: sum of products of deviations from the channels' means
     # for the block that is being gathered: sums of powers of the differences from its first sample
     first: Real[CHANNELS]
     last: Real[CHANNELS]  # the previous sample
@@ -74,13 +74,13 @@ class Signal(Struct):
     clock: between(Index[PERIODS], 0, 2**24 - 1)  # samples since each period began
     raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
     block: between(Index, 0, BLOCKS - 1)  # position of the block that is being gathered
-    blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
+    blocks: between(Index, 0, BLOCKS)  # number of whole blocks since the last gap; counting stops at a full window
     gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
     begun: between(Index, 0, 1)  # 1: a sample has been taken since the last gap
     latest: between(Index, 0, FEATURES_KEPT - 1)
     steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
-    waiting: between(Index, 0, 1)  # 1: the newest features have not been learned yet
+    waiting: between(Index, 0, 1)  # 1: the newest features wait for their label
 
 
 class SignalWork(Struct):
@@ -100,7 +100,7 @@ class StepConfig(Config):
     """Parameters that the floating-point and int16 stages share, derived from a spec by ``pykernel.spec.signal``."""
 
     windows: bool  # whether measures are computed from windows, not from single samples
-    has_extremes: bool  # whether some measure needs the smallest and the largest sample
+    has_extremes: bool  # whether some measure needs the smallest or the largest sample
     has_mean: bool  # whether measures of this kind are used
     has_rms: bool
     has_std: bool
@@ -196,9 +196,7 @@ class SignalConfig(Config):
     log_scale: Real  # 1 / the power whose logarithm is 1
     bin_width: Real  # distance from one frequency to the next, in Hz
     cosines: Real[RAW_HALF]  # cos(2 pi c / window)
-    spans: Int[
-        LEVELS
-    ]  # for each pair of levels of the transform: the distance between neighbours among the four numbers that are combined
+    spans: Int[LEVELS]  # for each pair of levels of the transform: spacing of the four numbers that are combined
     groups: Int[LEVELS]  # for each pair of levels: number of groups of four numbers
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]

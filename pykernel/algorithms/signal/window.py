@@ -1,7 +1,7 @@
 """Measures of a window, which are computed from sums over the window's blocks.  A block is as long as a step.
 
-The sums of a block are over differences from the block's first sample, so no large number is subtracted from another,
-and no sum has more terms than a block has samples.  Blocks are combined as in P. P. Pebay, Formulas for robust,
+The sums of a block are over differences from the block's first sample, so that no large sum is subtracted from another.
+No sum has more terms than a block has samples.  Blocks are combined as in P. P. Pebay, Formulas for robust,
 one-pass parallel computation of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
 """
 
@@ -113,7 +113,7 @@ def block_after(m: SignalModel, b: Index) -> Index:
 
 @kernel
 def combine_blocks(m: SignalModel) -> None:
-    """Compute the mean and the central sums of the window.  O(channels blocks)."""
+    """Compute the mean of the window, and the sums of powers of the deviations from it.  O(channels blocks)."""
     n = real(m.hop)
     # the sum starts with the oldest block, so that the same samples give the same bits wherever their blocks are kept
     oldest = block_after(m, m.block[0])
@@ -200,7 +200,7 @@ def correlation_of(m: SignalModel, i: Index) -> Real:
 
 @kernel
 def extreme_of(m: SignalModel, j: Index, highest: Index) -> Real:
-    """The largest or the smallest sample of the window.  O(blocks)."""
+    """The largest or, with highest = 0, the smallest sample of the window.  O(blocks)."""
     found = m.highest[0, j] if highest == 1 else m.lowest[0, j]
     for b in range(1, len(m.lowest)):
         if highest == 1:
@@ -265,7 +265,7 @@ def put_measure(m: SignalModel, i: Index, value: Real) -> None:
 
 @kernel
 def measure_shapes(m: SignalModel) -> None:
-    """Compute those measures of the window that the stage in integers lacks.  O(measures blocks)."""
+    """Compute those measures of the window that the int16 stage lacks.  O(measures blocks)."""
     if m.has_crest:
         for i in range(m.crest_first, m.crest_after):
             put_measure(m, i, crest_of(m, m.measure_of[i]))
@@ -320,7 +320,7 @@ def measure_window(m: SignalModel) -> None:
 
 @kernel
 def measure_tones(m: SignalModel, j: Index) -> None:
-    """Compute those measures of channel j's spectrum that the stage in integers lacks.  O(measures W)."""
+    """Compute those measures of channel j's spectrum that the int16 stage lacks.  O(measures W)."""
     if m.has_centroid:
         for i in range(m.centroid_first, m.centroid_after):
             if m.measure_of[i] == j:
@@ -362,12 +362,12 @@ def valid_blocks(m: SignalModel) -> Bool:
     """
     most = m.sample_max_abs
     gathered = m.gathered[0]  # the count is read only once, because the storage may change between two reads
-    # twice the largest difference of two samples, and twice the second, third and fourth power of this difference
+    # twice the largest difference between two samples, and twice the square, the cube and the fourth power of this difference
     one = real(4) * most
     two = real(2) * most * one
     three = real(2) * most * two
     four = real(2) * most * three
-    # whole: number of samples in a whole block.  now: number of samples in sum1 to sum4, which keep the sums of a block that has just ended
+    # whole: number of samples in a whole block.  now: number of samples in sum1 to sum4; between blocks, these keep the last block's sums
     whole = real(m.hop)
     now = real(gathered) if gathered > 0 else whole
     for j in range(len(m.last)):

@@ -3,8 +3,8 @@
 With the exact budget, vector i is removed from L = Phi A by an orthogonal projection: the other vectors take over the
 part of vector i that they express.  The squared change of L is then |a_i|^2 / P_ii, where P = K^-1.  P is stored as a
 triangular factor T, with vectors in their order of arrival, as in inverse_gram.py.  A new vector adds a row to T.  To
-remove a vector, rotations gather the vector's column of T in one coordinate.  So P_ii is a sum of squares, and rounding
-errors do not accumulate.
+remove a vector, rotations gather the vector's column of T in one coordinate.  Because T is stored instead of P, P_ii is a
+sum of squares, and rounding errors do not accumulate.
 
 With the drop budget, row i of A is removed.  The squared change of L is then k_ii |a_i|^2, which is larger, because
 1 / P_ii <= k_ii.
@@ -64,7 +64,7 @@ def gram_row(m: SubspaceModel, i: Index) -> None:
 
 @kernel
 def express(m: SubspaceModel, own: Real, n: Index) -> None:
-    """Compute m.l = T k over the first n vectors.  k is in m.column.  m.delta becomes the part of own = k(x, x) that these
+    """Compute m.l = T k for the first n vectors, where k is in m.column, and m.delta, the part of own = k(x, x) that these
     vectors do not express.  O(N^2 / 2)."""
     lower_times(m.root, m.column, m.l, n)
     delta = own
@@ -93,7 +93,7 @@ def border(m: SubspaceModel, n: Index, delta: Real) -> None:
 
 @kernel
 def compare(m: SubspaceModel) -> None:
-    """Compute m.b = P k.  m.delta becomes the part of the sample that the vectors cannot express.  O(N^2)."""
+    """Compute m.b = P k, and m.delta, the part of the sample that the vectors cannot express.  O(N^2)."""
     copy(m.k, m.column, m.n[0])
     express(m, m.own[0], m.n[0])
     combination(m, m.n[0])
@@ -101,7 +101,7 @@ def compare(m: SubspaceModel) -> None:
 
 @kernel
 def renew(m: SubspaceModel) -> None:
-    """Compute G and T anew from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 3)."""
+    """Recompute G and T from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 3)."""
     for i in range(len(m.g)):
         m.g[i] = real(0)
     for i in range(m.n[0]):
@@ -131,7 +131,7 @@ def own_inverse(m: SubspaceModel, i: Index) -> Real:
 
 @kernel
 def least_missed(m: SubspaceModel) -> Index:
-    """The vector whose removal changes the subspace least; n stands for the sample.
+    """The index of the vector whose removal changes the subspace least; index n means the sample.
 
     [not budget DROP] O(N^2 / 2 + N r).  [budget DROP] O(N r).
     """

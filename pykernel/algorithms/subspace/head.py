@@ -45,7 +45,7 @@ def evaluate(m: HeadModel, y: Real[OUTPUTS]) -> None:
 def learn_ridge(m: HeadModel) -> None:
     """Learn by recursive least squares.  Givens rotations update R, and the gain updates the coefficients.  O(r^2).
 
-    This minimises sum forgetting^(t - s) |y_s - f(x_s)|^2 + ridge |coefficients|^2 (S. Haykin, Adaptive Filter Theory,
+    The coefficients minimise sum forgetting^(t - s) |y_s - f(x_s)|^2 + ridge |coefficients|^2 (S. Haykin, Adaptive Filter Theory,
     square-root RLS).
     """
     if m.r[0] == real(0):
@@ -68,7 +68,7 @@ def learn_ridge(m: HeadModel) -> None:
 def learn_logistic(m: HeadModel, share: Real) -> None:
     """Learn by a gradient descent step on -log p + share |coefficients|^2 / 2.  O(r) for each class.
 
-    The step is a fraction of the largest safe step.  The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, or
+    The step length is eta divided by an upper limit of the second derivative along (z, 1): (|z|^2 + 1) / 4, or
     (|z|^2 + 1) / 2 with more than two classes.
     """
     step = m.head_eta * (real(1) / plus_product(real(0), m.z, m.z, len(m.z)))
@@ -78,7 +78,7 @@ def learn_logistic(m: HeadModel, share: Real) -> None:
     evaluate(m, m.answers)
     softmax(m.answers)
     for o in range(len(m.error)):
-        # a label is 1 or -1
+        # a label is 1 or -1; the wanted probability is 1 or 0
         wanted = real(1) if m.y[o] > real(0) else real(0)
         m.error[o] = step * (wanted - m.answers[o])
     for i in range(len(m.z)):

@@ -62,7 +62,7 @@ STRANGE = Constant(0.95)
 KNOWN = Constant(0.2)
 """A sample can be strange only if the subspace expresses more than this part of an average sample."""
 IDLE = Constant(0.25)
-"""A column is idle if the parts of samples that only this column expresses add up to at most this."""
+"""A column is idle if, over LOOKS samples, the parts that only this column expresses add up to at most this."""
 LEFT = Constant(2.0**-6)
 """An idle column starts again with a sample whose relative residual is above this."""
 LOST = Constant(2.0**-10)
@@ -195,7 +195,8 @@ def odds_of(part: Real) -> Real:
 
 @kernel
 def censored(m: SubspaceModel) -> Bool:
-    """Whether the subspace expresses the sample well enough.  The threshold adapts to the desired censoring rate.  Algorithm 4."""
+    """Whether the subspace expresses the sample so well that it need not learn it.  The threshold adapts to the desired
+    censoring rate.  Algorithm 4."""
     if m.tolerates and m.score[0] < m.insensitivity:
         return True
     if m.censors:
@@ -212,8 +213,9 @@ def censored(m: SubspaceModel) -> Bool:
 
 @kernel
 def wonder(m: SubspaceModel) -> None:
-    """Count consecutive strange samples.  A sample is strange if the subspace hardly expresses it, but expresses most other samples.
+    """Count consecutive strange samples.
 
+    A sample is strange if the subspace hardly expresses it, but expresses more of an average sample.
     If a sample is strange, its q, its gradients and its row of A are near zero, so the sample would be removed first.
     Without this count, a regime that has nothing in common with earlier regimes would never be learned.
     """
@@ -234,7 +236,7 @@ def examine_next(m: SubspaceModel) -> None:
 
 @kernel
 def examine(m: SubspaceModel) -> Bool:
-    """Whether the examined column of L is idle: without it, the subspace expresses LOOKS samples almost as well.  O(r^2 / 2).
+    """Whether the examined column of L is idle: without it, the subspace would express LOOKS samples almost as well.  O(r^2 / 2).
 
     Without column j, a sample's residual would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
     regime ends, or when it has become a multiple of another column.  No gradient step makes
@@ -305,7 +307,7 @@ def start(m: SubspaceModel) -> Bool:
 
 @kernel
 def learn_sample(m: SubspaceModel, stored: Bool) -> Index:
-    """Move L towards the sample.  If stored is true, store the sample; otherwise keep only the part that the vectors express.
+    """Move L towards the sample.  If ``stored`` is true, store the sample; otherwise keep only the part that the vectors express.
 
     O(N^2 + N (D + r) + r^3).
     """
@@ -328,7 +330,7 @@ def adjust(m: SubspaceModel) -> Index:
         if started:
             return SubspaceStatus.ADDED
         status = Status.DONE
-        # with budget drop, the sample would be stored, although nothing in it is new
+        # not with budget drop, which would have to store the sample, although nothing in it is new
         if m.budget == Budget.EXACT and m.rank[0] > 0 and m.own[0] > SMALLEST_SQUARE:
             status = learn_sample(m, False)
         return status
@@ -425,7 +427,7 @@ def learn_both(m: HeadModel, x: Real[DIM]) -> Index:
 
 @kernel
 def refresh(m: SubspaceModel) -> Index:
-    """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
+    """Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
 
     [not budget EXACT] O(N^2 (D + r)).  [budget EXACT] O(N^2 (D + r) + N^3 / 3).
     Returns DONE, or REFUSED_STATE.
@@ -486,7 +488,7 @@ def keeps_labels(m: HeadModel) -> Bool:
 
 @kernel
 def countable_labels(m: HeadModel) -> Bool:
-    """Whether countable() holds and m.turn is the number of a coefficient."""
+    """Whether countable() holds and m.turn, if it is used, is the index of a coefficient."""
     return countable(m) and (not m.forgets or (m.turn[0] >= 0 and m.turn[0] < len(m.coefficients)))
 
 

@@ -36,7 +36,7 @@ from pykernel.dialect import (
     sqrt,
 )
 
-RANK = extent("RANK", "number of features, which is the rank of the subspace, r")
+RANK = extent("RANK", "number of features, which is the rank r of the subspace")
 TRIANGLE = extent("TRIANGLE", "r (r + 1) / 2: size of a packed symmetric r x r matrix")
 
 SMALLEST_SQUARE = Constant(float32=2.0**-90, float64=2.0**-900)
@@ -75,7 +75,7 @@ class SubspaceStatus(IntEnum):
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
-    CENSORED = 3  # the subspace already expresses the sample well, and did not learn it
+    CENSORED = 3  # the subspace already expresses the sample well, so it did not learn it
 
 
 MOST_SEEN = 4_194_304
@@ -85,7 +85,7 @@ NEW_REGIME = 8
 LOOKS = 256
 """The use of a column of L is measured on this many samples."""
 MOST_ODDS = Constant(2.0**20)
-"""Thresholds stay between 1e-6 and 1 - 1e-6."""
+"""Largest odds of the censoring threshold, which stays between 1e-6 and 1 - 1e-6."""
 
 
 class Subspace(Struct):
@@ -117,7 +117,7 @@ class Subspace(Struct):
 
 
 class SubspaceWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may be zero at first."""
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
     k: Real[N_MAX]  # kernel values between the expansion vectors and the sample
     l: Real[N_MAX + 1]  # T k; then cosines
@@ -133,7 +133,7 @@ class SubspaceWork(Struct):
     q: Real[RANK]  # (G + lambda I)^-1 v
     t: Real[RANK]  # the sample's row of A
     h: Real[RANK]  # products with A, K and P
-    u: Real[RANK]  # a row of K A, of A, or a column of M
+    u: Real[RANK]  # a row of K A or A, or a column of M
     z: Real[RANK + 1]  # features; then 1
     row: Real[RANK + 1]  # the row that is added to the head's factor
     gain: Real[RANK + 1]  # change in the head's coefficients for an error of 1
@@ -160,32 +160,34 @@ class SubspaceConfig(Config):
     forgets: bool  # whether the head's forgetting factor is below 1
     shrinkage: Real  # lambda, the weight of |q|^2
     root_bound: Real  # 1 / sqrt(lambda); no pivot in the factor of G + lambda I has a larger reciprocal
-    eta: Real  # factor of the step length; 4 eta lambda if the step is constant
-    window: Index  # averages cover this many latest samples; an update applies 1 / window of the ridge
+    eta: Real  # factor of the step length: 4 eta lambda if the step is constant, otherwise eta
+    window: Index  # number of latest samples that averages cover; an update applies 1 / window of the ridge
     averaging: Real  # each sample multiplies the sum in the step length by this factor
     memory: Real  # each sample multiplies the moments by this factor
     fading: Real  # beta: each sample multiplies the vectors' claims by this factor
     ald_threshold: Real  # nu: a sample is not stored if at most this part of it is new
     insensitivity: Real  # epsilon: a sample is censored if its relative residual is below this
-    more_censoring: Real  # factor of the censoring threshold's odds after a sample that is not censored
-    less_censoring: Real  # factor of the censoring threshold's odds after a censored sample
+    more_censoring: (
+        Real  # each sample that is not censored multiplies the odds of the censoring threshold by this factor
+    )
+    less_censoring: Real  # each censored sample multiplies the odds of the censoring threshold by this factor
     dead: Real  # a column of L is treated as empty if its squared length is at most this
-    square_limit: Real  # limit of the trace of G
-    element_limit: Real  # limit above every element of G
-    factor_limit: Real  # limit above every element of the factors of G and G + lambda I
-    inner_limit: Real  # limit above every element of L'phi
-    code_limit: Real  # limit above every element of q
-    moment_root: Real  # limit above every element of the moments' factor
+    square_limit: Real  # upper limit of the trace of G
+    element_limit: Real  # upper limit of the elements of G
+    factor_limit: Real  # upper limit of the elements of the factors of G and G + lambda I
+    inner_limit: Real  # upper limit of the elements of L'phi
+    code_limit: Real  # upper limit of the elements of q
+    moment_root: Real  # upper limit of the elements of the moments' factor
     row_limit: Real  # largest element of A
     delta_least: Real  # smallest part of a vector that earlier vectors cannot express; only rounding makes it smaller
-    inverse_root_limit: Real  # limit above every element of T, and of P k
+    inverse_root_limit: Real  # upper limit of the elements of T and of P k
     length_least: Real  # shorter columns of T are treated as zero; columns of a valid T are far longer
-    inverse_limit: Real  # limit above every diagonal element of P, a sum of squares of T
-    inverse_least: Real  # limit below every diagonal element of P
-    coordinate_limit: Real  # limit above the square root of every k(x, x), and so above every element of C^-1 v
-    value_bound: Real  # limit above every k(x, x)
-    scaled_limit: Real  # limit above every scaled input
-    moment_limit: Real  # limit above every element of the moments, and above the sum in the step length
+    inverse_limit: Real  # upper limit of the diagonal elements of P, which are sums of squares of elements of T
+    inverse_least: Real  # lower limit of the diagonal elements of P
+    coordinate_limit: Real  # upper limit of the square root of k(x, x), and so of the elements of C^-1 v
+    value_bound: Real  # upper limit of k(x, x)
+    scaled_limit: Real  # upper limit of scaled inputs
+    moment_limit: Real  # upper limit of the elements of the moments, and of the sum in the step length
     root_ridge: Real  # head: square root of the ridge
     head_ridge: Real  # head: ridge, the weight of |coefficients|^2
     head_eta: Real  # logistic head: 4 eta for two classes, 2 eta for more
@@ -194,7 +196,7 @@ class SubspaceConfig(Config):
     # head: a row with this element is added to R, so that the ridge stays constant while earlier samples fade
     refill: Real
     coefficient_limit: Real  # head: largest coefficient
-    sum_limit: Real  # head: limit above every element of its factor
+    sum_limit: Real  # head: upper limit of the elements of its factor
 
     tunable = frozenset(
         """tolerates eta ald_threshold insensitivity more_censoring less_censoring fading root_forgetting
@@ -208,12 +210,12 @@ class SubspaceModel(Framed):
 
 @kernel
 def intact(m: SubspaceModel) -> Bool:
-    """Whether all counts are within their ranges.  If they are, no loop runs past an array, even in overwritten memory."""
+    """Whether all counts are within their ranges.  If they are, no loop runs past the end of an array, even if memory was overwritten."""
     n = m.n[0]
     rank = m.rank[0]
     if n < 0 or n > len(m.v) or rank < 0 or rank > n or rank > len(m.a[0]):
         return False
-    # each of the first vectors starts a column
+    # until all columns are in use, each vector starts a column
     return rank == len(m.a[0]) or rank == n
 
 
@@ -232,7 +234,7 @@ def code(m: SubspaceModel) -> None:
             m.inner[j] += value * m.a[i, j]
     factorise(m.g, m.c, rank, m.shrinkage, real(0), real(0.5) * m.shrinkage, m.root_bound, m.factor_limit)
     for j in range(rank):
-        # |L'phi|^2 is at most tr G k(x, x)
+        # |L'phi|^2 is at most tr(G) k(x, x)
         m.inner[j] = bounded(m.inner[j], m.inner_limit)
         m.q[j] = m.inner[j]
     # |C^-1 v|^2 = v'(G + lambda I)^-1 v is at most k(x, x)

@@ -171,7 +171,7 @@ def add_rows(g: Real[...], a: Real[RANK], u: Real[RANK]) -> None:
 def move_rls(m: SubspaceModel) -> None:
     """L = L M + phi t', where t = T q, M = I - q t' - (1 - f) lambda T and T = (S + lambda I)^-1.  O(N r^2 + r^3).
 
-    For f = 1 this is L = (lambda L_0 + sum phi q') (sum q q' + lambda I)^-1.
+    Each update multiplies S by f.  For f = 1 this is L = (lambda L_0 + sum phi q') (sum q q' + lambda I)^-1.
     """
     multiply(m.moments, m.memory, len(m.moments))
     add_square(m.moments, real(1), m.q)
@@ -179,7 +179,7 @@ def move_rls(m: SubspaceModel) -> None:
         m.moments[i] = bounded(m.moments[i], m.moment_limit)
     factorise(m.moments, m.c, len(m.q), m.shrinkage, real(0), real(0.5) * m.shrinkage, m.root_bound, m.moment_root)
     copy(m.q, m.t, len(m.t))
-    # q'T q is at most 1, and |T q| at most 1 / sqrt(lambda); the limits are twice that, because of rounding
+    # q'T q is at most 1, and |T q| at most 1 / sqrt(lambda); the limits are twice that, to allow for rounding
     substitute_forward(m.c, m.t, len(m.t), real(2))
     substitute_backward(m.c, m.t, m.t, len(m.t), real(2) * m.root_bound)
     for j in range(len(m.q)):
@@ -190,7 +190,7 @@ def move_rls(m: SubspaceModel) -> None:
         for j in range(len(m.q)):
             zero(m.u, len(m.u))
             m.u[j] = real(1)
-            # T is at most 1 / lambda
+            # no element of T is above 1 / lambda; the limit is twice that
             substitute_forward(m.c, m.u, len(m.u), real(2) * m.root_bound)
             substitute_backward(m.c, m.u, m.u, len(m.u), real(2) * m.root_bound * m.root_bound)
             for i in range(len(m.u)):

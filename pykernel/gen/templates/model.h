@@ -52,7 +52,7 @@ extern "C" {
 {% endif -%}
 {% if int16 -%}
 {% if label_kind != "none" -%}
-#define {{ macro }}_LABEL_SCALE {{ int16.label_scale }} /* {{ "a function" if classes else "a label or a prediction" }} of 1 is this number{{ ", counted from NAME_LABEL_OFFSET" | replace("NAME", macro) if int16.label_offset }} */
+#define {{ macro }}_LABEL_SCALE {{ int16.label_scale }} /* {{ "a function value" if classes else "a label or a prediction" }} of 1 is written as this number{{ ", counted from NAME_LABEL_OFFSET" | replace("NAME", macro) if int16.label_offset }} */
 {% if int16.label_offset -%}
 #define {{ macro }}_LABEL_OFFSET {{ int16.label_offset }} /* the label or prediction of 0 */
 {% endif -%}
@@ -65,7 +65,7 @@ extern "C" {
 {% if persists -%}
 #define {{ macro }}_STATE_KIND 0x{{ "%08X" % state_kind }}u /* models with the same number can load each other's snapshots */
 {% endif -%}
-#define {{ macro }}_STAMP {{ stamp }} /* of the files in src/, which must be of the same run of pykernel generate */
+#define {{ macro }}_STAMP {{ stamp }} /* the code in src/: all of its files must be of the same run of pykernel generate */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
 {%- if bounds %}
 

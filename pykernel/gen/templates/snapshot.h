@@ -18,21 +18,21 @@ typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offs
 {{ calls.load }};
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
- * stays there.  If power is lost meanwhile, {{ name }}_restore therefore finds the old snapshot or the new one.
- * Returns {{ macro }}_DONE; {{ macro }}_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or {{ macro }}_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * stays there, so if power is lost during this call, {{ name }}_restore finds the old snapshot or the new one.
+ * Returns {{ macro }}_DONE.  If the model is damaged, returns {{ macro }}_SNAPSHOT_INVALID and writes nothing.
+ * If the result is {{ macro }}_STORAGE_FAILED, the old snapshot is still there: call this function again.
+ * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes one
+ * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 {{ calls.store }};
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns {{ macro }}_DONE.  If no slot has a good snapshot, returns the reason: {{ macro }}_SNAPSHOT_MISSING, _FORMAT,
- * _FOREIGN, _BROKEN, _INVALID or {{ macro }}_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
- * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
- * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * _FOREIGN, _BROKEN, _INVALID or {{ macro }}_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
+ * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was good
+ * when it was checked and bad when it was copied, the model is reset.
+ * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 {{ calls.restore }};
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

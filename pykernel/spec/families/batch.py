@@ -79,7 +79,7 @@ class BatchModels(Models):
         if (spec.kernel.function in kernel_settings.UNIT or spec.kernel.normalise) and ridge < least:
             refuse(
                 "[learning] ridge",
-                f"is {ridge:g}; it must be {least:g} or more for {spec.precision}, otherwise every training fails",
+                f"is {ridge:g}; it must be {least:g} or more for {spec.precision}, otherwise training always fails",
             )
         top = 1e15 if spec.precision == "float32" else 1e120
         if not alpha_limit <= top:

@@ -51,19 +51,17 @@ class ExpansionLearning(Learning):
     eta: Annotated[float, Of("expansion-nlms"), Rate(), TRIED_ETA] = Field(
         0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
     )
-    forgetting: Annotated[float | None, Of("expansion-rls", SOFTMAX), Tried((300, 1000), 3, 0.98, 0.9998, "memory")] = (
-        Field(
-            None,
-            ge=0.5,
-            le=0.9999,
-            description="forgetting factor: about the last 1 / (1 - forgetting) samples count. If not given, 0.998; with `expansion-softmax`, 0.9995",
-        )
+    forgetting: Annotated[float | None, Of("expansion-rls", SOFTMAX), Tried(3, 0.98, 0.9998, "memory")] = Field(
+        None,
+        ge=0.5,
+        le=0.9999,
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count. If not given, 0.998; with `expansion-softmax`, 0.9995",
     )
     prior_variance: Annotated[
         float,
         Of("expansion-rls", SOFTMAX),
         Within(float32=(1e-9, 1e9), float64=(1e-60, 1e60)),
-        Tried((), 10, 1e-2, 1e4),
+        Tried(10, 1e-2, 1e4),
     ] = Field(
         10.0,
         gt=0,
@@ -105,7 +103,9 @@ def prior_of(spec: Any) -> float:
 
 
 def need_tables(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec without vectors, with functions that separate pairs of classes, or with only one of weights and bias."""
+    """Refuse a spec that has no vectors, whose functions separate pairs of classes, or that has weights without a bias, or a bias or
+    a calibration without weights.
+    """
     rule, tables = spec.learning.rule, spec.expansion
     if tables is None:
         refuse("[expansion]", f"is missing; {rule} must have vectors, and also weights and bias if these were trained")
@@ -137,7 +137,7 @@ class ExpansionModels(FrozenModels):
         if tables.calibration is not None and spec.mixture is not None:
             refuse(
                 "[expansion] calibration",
-                "sets the probabilities that [mixture] learns; leave calibration or [mixture] out",
+                "fixes the probabilities, but [mixture] learns them; leave calibration or [mixture] out",
             )
         self._complain_of_tables(spec, refuse)
         self._complain_of_decision(spec, refuse)
@@ -154,8 +154,8 @@ class ExpansionModels(FrozenModels):
         if spec.linear is not None and not max(far * far, spec.label_max_abs * (2 + far)) <= largest:
             refuse(
                 "[linear]",
-                f"can predict up to {spec.label_max_abs * (2 + far):.3g} for inputs within max_abs, "
-                f"which overflows {spec.precision}; lower [input] max_abs or [label] max_abs",
+                f"can predict values up to {spec.label_max_abs * (2 + far):.3g}, which overflows "
+                f"{spec.precision}; lower [input] max_abs or [label] max_abs",
             )
 
     def capacities(self, spec: Any) -> dict[str, int]:
@@ -234,7 +234,7 @@ def refuse_calibration(spec: Any, refuse: Refuse) -> None:
 
 
 class SoftmaxModels(ExpansionModels):
-    """Classifiers that start with the tables of a frozen classifier, which may have fewer classes, and learn additional weights."""
+    """Classifiers that learn weights in addition to the tables of a frozen classifier, which may have fewer classes."""
 
     rules: Mapping[str, str] = {SOFTMAX: "kernel"}
     programs: Mapping[LabelKind, Program] = EXPANSION_SOFTMAX

@@ -1,4 +1,4 @@
-"""Shared by the families of kernel models: checks of [kernel] and of tables, and limits for a linear model on features."""
+"""Checks of [kernel] and of tables, and limits for linear models on features, shared by the families of kernel models."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 
 
 def never(where: str, message: str) -> NoReturn:
-    """The ``Refuse`` for a spec that was already accepted.  Calling it is a bug."""
+    """The ``Refuse`` for a spec that has already been accepted.  If it is called, there is a bug."""
     raise AssertionError(f"{where} {message}")
 
 
 def largest_value(spec: Spec, refuse: Refuse = never) -> float:
-    """The largest k(x, x).  Refuses input limits for which k(x, x) overflows."""
+    """Return the largest k(x, x).  Refuse input limits for which k(x, x) overflows."""
     return kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
 
 
 def need_definite(spec: Spec, refuse: Refuse) -> float:
-    """Refuse kernels that are not positive definite or cannot be computed.  Returns the largest k(x, x)."""
+    """Refuse kernels that are not positive definite or cannot be computed.  Return the largest k(x, x)."""
     kernel_settings.validate(spec, refuse)
     if spec.kernel.function == "sigmoid":
         refuse(
@@ -98,12 +98,15 @@ def coefficient_limit(spec: Spec, ridge: float, length: float) -> float:
 
 
 def sum_limit(spec: Spec, ridge: float, length: float) -> float:
-    """An upper bound on the elements of R, where R is a square root of the moment matrix.  length: the norm of the whole feature vector."""
+    """An upper bound on the elements of R, where R is a square root of the moment matrix.
+
+    length: an upper bound on the norm of the feature vector.
+    """
     return (2.0**14 if spec.precision == "float32" else 2.0**28) * (length + math.sqrt(ridge))
 
 
 def need_threshold(spec: Spec, refuse: Refuse, threshold: float, least: dict[str, float]) -> None:
-    """Refuse a residual threshold that is lost in rounding errors.  least: the smallest allowed threshold for each precision."""
+    """Refuse a residual threshold that would be lost in rounding errors.  least: the smallest allowed threshold for each precision."""
     if threshold < least[spec.precision]:
         refuse(
             "[reduction] ald_threshold",

@@ -116,7 +116,7 @@ class FrozenModels(Models):
         if tables.trained is not None and tables.trained.scaling != scaling_digest(spec):
             refuse(
                 "[input]",
-                "has another center or scale than the vectors were trained with; restore the old values, or train again",
+                "has a center or scale that differs from the one in training; restore the old values, or train again",
             )
         if tables.weights is not None:
             need_weights(spec, refuse, self._weights(spec), self._functions(spec))
@@ -161,7 +161,7 @@ class FrozenModels(Models):
             refuse("[expansion] distance", 'is "products", which only gaussian kernels allow; leave distance out')
 
     def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> float:
-        """Refuse numbers that lead to an overflow.  Returns an upper bound on the kernel's values."""
+        """Refuse numbers that lead to an overflow.  Return an upper bound on the kernel's values."""
         vectors = np.array(spec.expansion.vectors, float)
         slope, offset = np.abs(spec.expansion.calibration or ((0.0, 0.0),)).max(0)
         value = kernel_settings.bound(spec, refuse, np.abs(vectors).max(0))
@@ -234,8 +234,9 @@ def scaling_digest(spec: Spec) -> str:
 
 
 def folded_rows(spec: Spec) -> tuple[np.ndarray, float]:
-    """Return the table for distances computed from products: a row (-rate |v|^2, 2 rate v) for each vector v, and the value
-    of rate |x|^2 above which all kernel values are zero.
+    """Return (table, limit) for computing distances from products.
+
+    The table has a row (-rate |v|^2, 2 rate v) for each vector v.  If rate |x|^2 is above the limit, all kernel values are zero.
     """
     rate, vectors = kernel_settings.rate(spec), np.array(spec.expansion.vectors, float)
     squares = rate * np.sum(vectors**2, axis=1)

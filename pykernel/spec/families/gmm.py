@@ -61,7 +61,7 @@ class GmmLearning(Learning):
         4,
         ge=2,
         le=COMPONENTS_LIMIT,
-        description="number of Gaussians, about one for each regime; when another Gaussian is needed, two similar Gaussians are merged",
+        description="number of Gaussians, about one for each regime; when one more is needed, the two most similar Gaussians are merged",
     )
 
 
@@ -103,7 +103,8 @@ class GmmModels(Models):
             max(2, novelty.relearn_after // SOONER),
         )
         loud_first = 4 * dim
-        # there are no alarms during the warm-up, or before the usual size of surprises is known
+        # there are no alarms during the warm-up, or before the usual size of surprises is known; the self-test must last longer
+        # than both (the warm-up is added to ``rehearsed``)
         rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)

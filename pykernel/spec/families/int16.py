@@ -51,7 +51,7 @@ from pykernel.spec.signal import SignalSection
 
 
 class Int16Input(ScaledInput):
-    """Inputs of an integer model: each input in counts of its sensor."""
+    """Inputs of an integer model, which takes each input as a count of its sensor."""
 
     max_abs: float | Numbers | None = Field(  # type: ignore[assignment]
         None,
@@ -386,7 +386,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         if shift + least > FALL_ROOM:
             exponent, shift = exponent - (shift + least - FALL_ROOM), FALL_ROOM - least
         whole = np.rint(weights * 2.0**exponent * (2**16 / ONE if power == 0 else 1)).astype(np.int64)
-        # each term is rounded down, which loses half a unit on average
+        # each term is rounded down, which loses half a unit on average; the bias adds this loss back
         whole_bias = np.rint(bias * 2.0**label_shift + spread(spec, np.ones_like(weights)).sum(0) / 2)
         return FrozenScales(made, octave, label_shift, vectors, whole, shift, whole_bias.astype(np.int64))
 

@@ -61,7 +61,7 @@ class FrozenErrors:
         return np.where((np.abs(counts) <= made.most).all(1)[:, None], total * 2.0**-scales.label_shift, np.nan)
 
     def answers(self, spec: Any, x: np.ndarray) -> np.ndarray:
-        """The functions, clipped to the label's low and high, (samples, FUNCTIONS).  ``predict`` approximates these
+        """The functions, clipped to [label] ``low`` and ``high``, (samples, FUNCTIONS).  ``predict`` approximates these
         values.
         """
         low, high = spec.label.low, spec.label.high
@@ -72,8 +72,8 @@ class FrozenErrors:
     def error_bound(self, spec: Any, rounded: float | np.ndarray = 0.0) -> np.ndarray:
         """An upper bound on the error of each function, for all inputs within their limits, (FUNCTIONS,).
 
-        rounded: the largest rounding error of an input's count, in counts, one number or (DIM,); ``ROUNDED`` if the
-        counts are computed from floats.
+        rounded: the largest rounding error of an input's count, in counts: one number for all inputs, or (DIM,).  It is
+        ``ROUNDED`` if the counts are computed from floats.
         docs/int16-bounds.md derives the bound.
         """
         weights, one, octave = weights_of_functions(spec), 2.0**spec.label_shift, spec.scales.octave
@@ -113,8 +113,8 @@ class FrozenErrors:
         each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
         if len(vectors) > MOST_NORMS:
             return np.asarray(found + each)
-        # alternatively, bounded by norms: the value of a function in the kernel's Hilbert space is at most the function's
-        # norm, and its values at two points differ by at most its norm times the distance between the points' kernels
+        # alternatively, bounded by norms in the kernel's Hilbert space: |f(x)| is at most |f|, and |f(x) - f(y)| is at most
+        # |f| times the distance between k(x, .) and k(y, .)
         both = np.concatenate([vectors, spec.scales.vectors / unit])
         gram = _real_values(spec, both, both)
         made_of = np.concatenate([-weights, whole])
@@ -136,7 +136,7 @@ class FrozenErrors:
         return np.asarray((moved + cut * largest) @ np.abs(whole) + (largest + moved) @ np.abs(whole - weights))
 
     def _products(self, spec: Any, near: np.ndarray, apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The largest |a'b + offset| for each vector, in integers, and the largest error of a'b + offset, both (N,)."""
+        """Two arrays, (N,): the largest |a'b + offset| of each vector, in integers, and the largest error of this sum."""
         vectors, octave, reach = np.abs(spec.scales.vectors), spec.scales.octave, spec.conversion.reach
         # 0.5: offsets are rounded to integers
         return products(spec, spec.conversion, octave, vectors), vectors @ near + (apart - near) @ (reach + near) + 0.5
@@ -150,10 +150,10 @@ class FrozenErrors:
         return np.asarray((found + bent_error(spec.kernel.function)) @ np.abs(whole) + np.abs(whole - weights).sum(0))
 
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
-        """The largest difference between the integer model's predictions and the real ones on random inputs, (FUNCTIONS,).
+        """The largest difference between the integer model's predictions and ``answers`` on random inputs, (FUNCTIONS,).
 
-        found: computes the integer model's predictions.  rows: number of random inputs; if the kernel has k(x, x) = 1, half of the
-        inputs are near vectors.
+        found: a function that computes the integer model's predictions.  rows: number of random inputs; if the kernel has
+        k(x, x) = 1, half of the inputs are near vectors.
         """
         rng, center, limit = np.random.default_rng(0), centers(spec), limits(spec)
         vectors = spec.unscaled(np.array(spec.expansion.vectors, float))

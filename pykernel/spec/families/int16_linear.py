@@ -41,7 +41,7 @@ class Int16LinearLearning(Learning):
         0.998,
         gt=0.5,
         le=1,
-        description="forgetting factor: about the last 1 / (1 - forgetting) samples count; the possible values of this number are a factor of √2 apart. With prior_variance 10, values above 0.9992 act like 0.9992; with prior_variance 1, values above 0.9998 act like 0.9998. With more than 63 inputs, these limits are lower",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count; this number is rounded to values that are a factor of √2 apart. With prior_variance 10, a forgetting factor above 0.9992 acts like 0.9992; with prior_variance 1, one above 0.9998 acts like 0.9998. With more than 63 inputs, these limits are lower",
     )
     prior_variance: Annotated[float, Of("rls")] = Field(
         10.0,
@@ -58,7 +58,7 @@ REHEARSED = 64
 def forgotten(learning: Int16LinearLearning, dim: int) -> int:
     """Return -log2 of the fraction of the prior that each sample adds to P.
 
-    The weights are then assumed to follow a random walk for which the steady gain of the filter is 1 - forgetting.
+    This assumes that the weights follow a random walk, for which the filter's steady gain is 1 - forgetting.
     """
     places = math.log2(learning.prior_variance) - 2 * math.log2(max(1 - learning.forgetting, 2.0**-32))
     most = PLACES_MOST - 2 * math.ceil(math.log2(max(dim / INPUTS_FULL, 1)))
@@ -90,7 +90,7 @@ class Int16LinearModels(Models, Int16Family):
         if spec.scales.octave < 4:
             refuse(
                 "[input] scale",
-                "makes the scaled inputs so large that the constant input 1 has no effect; the scaled inputs must be near 1: write about 3 / max_abs",
+                "makes the scaled inputs so large that the constant input 1 has no effect; the scaled inputs must be near 1: set scale to about 3 / max_abs",
             )
         most = SPREAD_MOST / (1 + float(np.sum((spec.conversion.reach / 2.0**spec.scales.octave) ** 2)))
         if spec.learning.rule == "rls" and spec.learning.prior_variance > most:
@@ -101,7 +101,7 @@ class Int16LinearModels(Models, Int16Family):
             )
 
     def scales(self, spec: Int16LinearSpec) -> Scales:
-        # |z|^2 + 1 fits in 32 bits
+        # the largest |z_i| for which |z|^2 + 1 fits in 32 bits
         most = min(16383.0, 65535 / math.sqrt(spec.dim + 1))
         octave = math.floor(math.log2(most))
         while (made := conversion(spec, 2.0**octave)).reach.max() > most and octave > 0:

@@ -58,7 +58,7 @@ class CountedLabel(Label):
 HEADROOM = 4
 """log2 of the largest multiplier, in units of the label's limit."""
 REST = 2
-"""log2 of the largest residual that the label's stages leave to the rule, in units of the label's limit."""
+"""log2 of the largest residual that the label's stages pass on to the rule, in units of the label's limit."""
 
 
 class Int16Rule(Learning):
@@ -136,7 +136,7 @@ class Int16OnlineSpec(Int16Spec):
 
 
 def _radius(function: str, value: float) -> float:
-    """Return gamma |a - b| where the kernel has the given value; for a Gaussian, return gamma |a - b|^2."""
+    """Return the gamma |a - b|, or for a Gaussian the gamma |a - b|^2, at which the kernel's value is ``value``."""
     if function in ("gaussian", "laplacian", "matern12"):
         return -math.log(value)
     low, high = 0.0, 100.0
@@ -310,7 +310,7 @@ def _keep(spec: Any) -> int:
 
 
 STAGES = {"center": False, "horizon": 2000}
-"""Keys of [label] that some families lack -> defaults of these keys."""
+"""Keys of [label] that some families lack -> their defaults."""
 
 
 def frame_parameters(spec: Any, reach: int, squares: float, places: int | None = None) -> dict[str, Any]:

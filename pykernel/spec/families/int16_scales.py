@@ -46,7 +46,7 @@ OCTAVES = {
     # roots of squared distances; a root has 16 bits
     **dict.fromkeys(kernel_settings.MATERN, range(16, 3, -1)),
 }
-"""Kernel -> log2 of the divisors that are allowed for the kernel's distance, the finest first."""
+"""Kernel -> the octaves that are allowed, finest first.  The kernel's distance is divided by 2^octave."""
 PRODUCTS = ("polynomial", "relu", "tanh", "logistic", "identity")
 """Kernels that are functions of the product of an input and a vector."""
 FALL_ROOM = 15
@@ -67,7 +67,7 @@ class Conversion:
     def error(self, spec: Spec, unit: float, rounded: float | np.ndarray = 0.0) -> np.ndarray:
         """The largest error of each converted input, in the kernel's unit, (DIM,).
 
-        rounded: the largest rounding error of the count itself, in counts, one number or (DIM,).
+        rounded: the largest rounding error of the count itself, in counts: one number for all inputs, or (DIM,).
         """
         resolution, rounding = resolutions(spec), 2.0**-self.shift
         each = unit * resolution * factors(spec)
@@ -124,7 +124,7 @@ def centers(spec: Spec) -> np.ndarray:
 
 
 def factors(spec: Spec) -> np.ndarray:
-    """Factor of each input, (DIM,)."""
+    """Factor by which the spec scales each input, (DIM,)."""
     _, scale = spec.scaling
     return np.ones(spec.dim) if scale is None else np.array(scale, float)
 
@@ -149,7 +149,7 @@ def offsets(spec: Spec) -> np.ndarray:
 
 
 def conversion(spec: Spec, unit: float) -> Conversion:
-    """Return the conversion of counts to the kernel's unit.  unit: the number of the kernel's units in a scaled input of 1."""
+    """Return the conversion of counts to the kernel's unit.  unit: a scaled input of 1, in the kernel's unit."""
     resolution, center, most = resolutions(spec), centers(spec) - offsets(spec), limits(spec)
     each = unit * resolution * factors(spec)
     counts = np.rint(center / resolution)
@@ -175,9 +175,9 @@ def learning_rate(eta: float) -> tuple[int, int]:
 
 
 def unit_of(spec: Any, octave: int) -> float:
-    """Return the number of the kernel's units in a scaled input of 1.
+    """Return a scaled input of 1, in the kernel's unit.
 
-    With this unit, a distance of 2^octave halves the kernel's values.  For kernels of PRODUCTS, the integer 2^octave represents a
+    In this unit, a distance of 2^octave halves the kernel's values.  For kernels of PRODUCTS, the integer 2^octave represents a
     product of 1.
     """
     if spec.kernel.function in PRODUCTS:
@@ -187,9 +187,9 @@ def unit_of(spec: Any, octave: int) -> float:
 
 
 def units_of(spec: Any, octave: int) -> tuple[float, float]:
-    """Return the unit of the inputs and the unit of the vectors.
+    """Return (inputs, vectors): the factors that convert scaled inputs and vectors to integers.
 
-    For hidden units, the two units differ, so that the largest input and the largest weight become equally large integers.
+    For hidden units, the two factors differ, so that the largest input and the largest weight become equally large integers.
     Weights that were rounded to 8 bits become 8-bit integers instead.
     """
     unit, ratio = unit_of(spec, octave), 1.0
@@ -209,7 +209,7 @@ def in_eight_bits(vectors: np.ndarray) -> np.ndarray:
 
 
 def farthest(function: str, octave: int, differences: np.ndarray) -> float:
-    """The largest distance for the given absolute differences, (..., DIM), in the unit of the kernel ``distance``."""
+    """The largest distance, in the unit of the kernel ``distance``.  differences: absolute differences, (..., DIM)."""
     if function == "laplacian":
         return float(differences.sum(-1).max()) * 2.0 ** max(0, 16 - octave)
     return float((differences**2).sum(-1).max())

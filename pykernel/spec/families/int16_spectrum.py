@@ -48,12 +48,12 @@ FREQUENCY_REACH = 8.0
 In 16 bits, a frequency of 1 / sigma is an integer from 2,048 to 4,095.
 """
 OCTAVES = range(18, 4, -1)
-"""Possible values of log2 sigma, with sigma in units of converted inputs, the finest first.  Outside this range, 16 bits are too coarse
+"""Possible values of log2 sigma, finest first.  Sigma is in units of the converted inputs.  Outside this range, 16 bits are too coarse
 for frequencies or inputs."""
 REACH_MOST = 16383
 REHEARSED = 96
 NUMBERS_MOST = 2047
-"""Largest number of weights and frequencies that a filter learns, so that a sum of their derivatives fits in 32 bits."""
+"""Largest number of weights and frequencies that a filter learns: a sum of their derivatives must fit in 32 bits."""
 TUNED_REACH = 16.0
 """Largest angular frequency of a filter, in units of 1 / sigma."""
 
@@ -134,7 +134,7 @@ class Int16SpectrumModels(Models, Int16Family):
         complain_of_rate("[learning] eta", spec.learning.eta, refuse)
 
     def scales(self, spec: Any) -> Scales | None:
-        # |z|^2 fits in 32 bits
+        # the largest |z_i| for which |z|^2 fits in 32 bits
         most = min(float(REACH_MOST), 65535 / math.sqrt(spec.dim))
         for octave in OCTAVES:
             made = conversion(spec, 2.0**octave / spec.length_scale)
@@ -201,7 +201,7 @@ class Int16FilterModels(Int16SpectrumModels):
     def complain_of_learning(self, spec: Any, refuse: Refuse) -> None:
         learning, count = spec.learning, count_of(spec)
         if count % block_of(spec):
-            refuse("[learning] block", f"is {learning.block}; it must divide features, which is {count}")
+            refuse("[learning] block", f"is {learning.block}; it must divide {count}, the value of features")
         if (numbers := count * (spec.dim + 2)) > NUMBERS_MOST:
             refuse(
                 "[learning] features",

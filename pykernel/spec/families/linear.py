@@ -103,7 +103,7 @@ def random_count(spec: LinearSpec) -> int:
 
 @functools.lru_cache(maxsize=8)
 def random_features(seed: int, count: int, dim: int, function: str = "gaussian") -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies w of a kernel of width 1, (count, dim), and phases uniformly distributed over [0, 1), (count,); read-only.
+    """Two read-only arrays: frequencies w of a kernel of width 1, (count, dim), and phases, uniform over [0, 1), (count,).
 
     k(a, b) is the mean of cos(w'(a - b)), over w with these distributions (A. Rahimi, B. Recht 2007, figure 1; C. E.
     Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.1):
@@ -157,7 +157,7 @@ class LinearModels(Models):
         if kind is FeatureKind.FOURIER:
             self._complain_of_kernel(spec, refuse)
             return
-        # log10 of the largest sum of squares or phi'P phi, whose inverse must be a normal number
+        # log10 of the largest sum of squares (NLMS) or phi'P phi (RLS); its inverse must be a normal number
         largest = 2 * (
             math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if kind is FeatureKind.PRODUCTS else 1)
         )
@@ -165,7 +165,7 @@ class LinearModels(Models):
         if gain is Gain.RLS:
             largest += math.log10(WINDUP * learning.prior_variance / learning.forgetting)
             other = f" with prior_variance {learning.prior_variance:g}"
-        # with centred inputs, features may be 4 times as large, because the inverse is still a normal number
+        # centring makes features up to 4 times as large; the limit allows for this, because the inverse is still a normal number
         if largest > (36 if narrow else 300) + (1.3 if _centres(spec) else 0):
             key, most = ("clip", spec.input.clip) if spec.input.standardise else ("max_abs", spec.input_max_abs)
             refuse(

@@ -57,13 +57,15 @@ would be lost in the rounding errors of L (docs/bases-on-device.md)."""
 DEFAULT_ALD_THRESHOLD = 1e-3
 """Default of ald_threshold, the same in both precisions, so that a float64 model behaves like the float32 model."""
 WITHOUT_RESERVOIR = 'does not go with [basis] method = "given", which has no reservoir'
-WITHOUT_BUDGET = 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
+WITHOUT_BUDGET = 'does not go with [basis] method = "given", which uses all [expansion] vectors: leave it out'
 OF_GIVEN = 'belongs to [basis] method = "given"; leave it out'
 CHOSEN = ("basis.method",), ("stream", "efvs", "sgma")
-EFVS = Counts("belongs to efvs; {} does not have it: leave it out", ("basis.method",), ("efvs",))
-STREAM = Counts("belongs to stream; {} does not have it: leave it out", ("basis.method",), ("stream",))
-SELECTED = Counts("belongs to efvs and sgma; {} does not have it: leave it out", ("basis.method",), ("efvs", "sgma"))
-RESERVOIR = Counts("belongs to stream, efvs and sgma; {} does not have it: leave it out", *CHOSEN)
+EFVS = Counts('belongs to method "efvs"; "{}" does not have it: leave it out', ("basis.method",), ("efvs",))
+STREAM = Counts('belongs to method "stream"; "{}" does not have it: leave it out', ("basis.method",), ("stream",))
+SELECTED = Counts(
+    'belongs to methods "efvs" and "sgma"; "{}" does not have it: leave it out', ("basis.method",), ("efvs", "sgma")
+)
+RESERVOIR = Counts('belongs to methods "stream", "efvs" and "sgma"; "{}" does not have it: leave it out', *CHOSEN)
 
 
 class NystromLearning(Learning):
@@ -84,7 +86,7 @@ class NystromLearning(Learning):
         None,
         ge=2,
         le=4096,
-        description="number of rows in the reservoir: at least `n_max`; with `stream` at least 2 `n_max`, better 3 `n_max`. If not given, 64, or 3 `n_max` if `n_max` is above 32",
+        description="number of rows in the reservoir: at least `n_max`; with `stream`, at least 2 `n_max`, preferably 3 `n_max`. If not given, 64, or 3 `n_max` if `n_max` is above 32",
     )
     seed: Annotated[int, Counts(f"{WITHOUT_RESERVOIR}: leave seed out", *CHOSEN)] = Field(
         0, ge=0, le=2**31 - 1, description="seed of the random numbers"
@@ -108,7 +110,7 @@ class BasisSection(Section):
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
-        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of it outside the span of the basis. If the basis is full, the sample replaces the vector whose removal increases the residual of a reservoir of samples the least. `"efvs"`, `"sgma"`: `NAME_select()` chooses the basis vectors one by one from the reservoir: each time the row that most reduces the relative residual (`efvs`) or the trace of the residual (`sgma`)',
+        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of it outside the span of the basis. If the basis is full, the sample replaces the vector whose removal increases the residuals of a reservoir (a random selection of earlier samples) least. `"efvs"`, `"sgma"`: `NAME_select()` chooses the basis vectors one by one from the reservoir; each step chooses the row that most reduces the relative residual (`efvs`) or the trace of the residual (`sgma`)',
     )
     candidates: Annotated[int, SELECTED] = Field(
         59, ge=1, le=4096, description="`efvs`, `sgma`: number of rows that are compared in each step"
@@ -135,7 +137,7 @@ class BasisSection(Section):
 
 
 class Tables(VectorsSection):
-    """The vectors of a basis and the weights of functions on the basis, which are stored in flash."""
+    """The tables of a basis, which are stored in flash: its vectors, and the weights of functions on the basis."""
 
     weights: Rows | None = Field(
         None,
@@ -270,7 +272,7 @@ class _NystromModels(Models):
 def _dependence(spec: Spec, row: int) -> str:
     return (
         f"has row {row}, which is nearly a linear combination of the rows before it: less than {LEAST_ALD_THRESHOLD[spec.precision]:g} of its "
-        f"squared length in feature space is left, too little for {spec.precision}; leave this row out"
+        f"squared length in feature space is outside their span, too little for {spec.precision}; leave this row out"
     )
 
 
@@ -281,7 +283,7 @@ def samples_of(spec: Any) -> int:
 
 
 def ald_threshold_of(spec: Spec) -> float:
-    """Return the smallest residual, as a fraction of k(x, x), with which a sample is a candidate for the basis."""
+    """Return the smallest residual, as a fraction of k(x, x), for which a sample is a candidate for the basis."""
     given = spec.reduction.ald_threshold if isinstance(spec, NystromRlsSpec) else None
     return given if given is not None else DEFAULT_ALD_THRESHOLD
 
@@ -294,9 +296,10 @@ def tables_of(spec: Spec) -> Tables:
 
 
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
-    """Return (L, dependent), where L is the Cholesky factor, in float64, of the kernel matrix of the vectors as the device stores them.
+    """Return (L, dependent).
 
-    L is packed by rows; the diagonal elements are replaced by their reciprocals.  dependent: the first vector that depends
+    L: the Cholesky factor of the vectors' kernel matrix, in float64, computed from the vectors as the device stores them.  It is
+    packed by rows; the diagonal elements are replaced by their reciprocals.  dependent: the index of the first vector that depends
     linearly on the vectors before it; -1 if no vector does.
     """
     if spec.kernel.function == "custom" and spec.custom is None:
@@ -415,7 +418,7 @@ class NystromLearners(_NystromModels):
         if samples < least:
             refuse(
                 "[learning] samples",
-                f"is {samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better {3 * n_max}; "
+                f"is {samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, preferably {3 * n_max}; "
                 "with fewer rows, the basis fits the rows of the reservoir but not new rows",
             )
         if 0 < spec.basis.horizon < samples:
@@ -441,7 +444,7 @@ class NystromLearners(_NystromModels):
     def parameters(self, spec: NystromRlsSpec) -> dict[str, Any]:
         made = self._parameters(spec, spec.learning, spec.basis)
         if spec.input.standardise:
-            made["rehearsed"] += spec.input.warmup  # during the warmup, the basis does not learn
+            made["rehearsed"] += spec.input.warmup  # the rule learns no sample of the warmup
         return stages.parameters(spec, made["largest_value"]) | made
 
 

@@ -26,7 +26,7 @@ NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
 """Smallest allowed ratio of noise variance to the function's variance.  Smaller ratios would be lost in rounding errors."""
 
 LEAST_RIDGE = {"sw-krls": 1e-3, "fb-krls": 1e-2}
-"""Smallest ridge in float32, for rules that keep no covariance.  A label's rounding error leads to an error of the multipliers that
+"""Smallest ridge in float32, for rules that keep no covariance.  A label's rounding error leads to an error in the multipliers that
 is 1 / ridge times as large.  In fb-krls, these errors accumulate for as long as a vector is stored."""
 
 LEAST_RELABELLED = 1e-3
@@ -90,7 +90,7 @@ KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "age
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of a spec that decide which branches of the kernels remain.  keeps: the members of ``KEPT`` that are stored."""
+    """The choices in a spec that decide which branches of the kernels are compiled.  keeps: the members of ``KEPT`` that are stored."""
 
     rule: str
     technique: Technique
@@ -114,7 +114,9 @@ class Choices:
         if reduction.tie != "smaller" or reduction.truncate_age is not None:
             keeps.add("ages")
         if reduction.candidates == "newest" and reduction.lambda_max is None:
-            keeps.discard("overlap")  # no stored vector is ever removed, so the sums are not needed
+            keeps.discard(
+                "overlap"
+            )  # no stored vector is ever removed, so the overlaps of stored vectors are not needed
         return cls(
             rule=rule,
             technique=technique,
@@ -222,13 +224,13 @@ class KernelModels:
         if learning.relabel and learning.eta > 1:
             refuse(
                 "[learning] eta",
-                f"is {learning.eta:g}; with relabel it must be at most 1: with a larger eta, labels change by more than the error, and the "
-                "model diverges if the ridge is small",
+                f"is {learning.eta:g}; with relabel = true it must be at most 1: with a larger eta, labels change by more than the error, "
+                "and the model diverges if the ridge is small",
             )
         if learning.relabel and ridge_of(spec) < LEAST_RELABELLED:
             refuse(
                 "[reduction] ridge",
-                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more: with a smaller ridge, changed "
+                f"is {ridge_of(spec):g}; with relabel = true it must be {LEAST_RELABELLED:g} or more: with a smaller ridge, changed "
                 "labels lead to huge multipliers",
             )
         if learning.rule == "krls-t":
@@ -237,8 +239,8 @@ class KernelModels:
             if near < learning.forgetting < 1:
                 refuse(
                     "[learning] forgetting",
-                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1, or {near} or less; between them "
-                    "the variance is lost in rounding errors",
+                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1, or {near} or less; between these "
+                    "values the variance is lost in rounding errors",
                 )
             if learning.noise != "auto" and learning.noise < least:
                 refuse("[learning] noise", f"is {learning.noise:g}; it must be {least:g} or more for {spec.precision}")
@@ -288,7 +290,7 @@ class KernelModels:
                 forced = (
                     ""
                     if narrow or reduction.force
-                    else ", or the kept inverse may lose all its digits; force = true takes it"
+                    else ", or the kept inverse may lose all its digits; force = true allows it"
                 )
                 refuse(
                     "[reduction] ald_threshold",
@@ -313,8 +315,8 @@ class KernelModels:
         if reduction.fading < 1 and not choices.technique.fades:
             refuse(
                 "[reduction] fading",
-                f"is {reduction.fading:g}, which {reduction.technique} does not use, because the technique's "
-                "scores are ages, or can be negative; leave fading out",
+                f"is {reduction.fading:g}, which {reduction.technique} does not use, because the technique compares "
+                f"{'ages' if choices.technique is AT else 'scores that can be negative'}; leave fading out",
             )
         if choices.thresholds and choices.technique is AT:
             refuse(
@@ -328,7 +330,9 @@ class KernelModels:
                 refuse("[reduction] when", f'is "before", which does not go with {others[0]}; leave one of them out')
             if choices.newest_only:
                 refuse(
-                    "[reduction] when", 'is "before", where the newest sample is not a candidate; leave candidates out'
+                    "[reduction] when",
+                    'is "before": a vector is removed before the new sample is stored, so candidates = "newest" leaves no '
+                    "candidate; leave candidates out",
                 )
 
     def _complain_of_pairs(self, spec: KernelSpec, refuse: Refuse) -> None:
@@ -340,8 +344,8 @@ class KernelModels:
             where = "technique" if reduction.projection is None else "projection"
             refuse(
                 f"[reduction] {where}",
-                f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where zero has "
-                "0.81 at most (docs/data/pairs.csv); force = true takes it",
+                f"{pair[0]} with projection {pair[1]} fails: its mean squared error was {FAILS[pair]:g} in a test in which a "
+                "prediction of 0 has an error of at most 0.81 (docs/data/pairs.csv); force = true allows it",
             )
         if reduction.tie == "oldest" and reduction.technique == "fklms":
             refuse(
@@ -384,7 +388,7 @@ class KernelModels:
                 "noise": noise,
                 "noise_least": NOISE_LEAST[spec.precision],
                 "label_scale": 1 / limit,
-                # so that no variance overflows: a variance is at most (noise + prior) k(x, x) power limit^2
+                # so that no variance overflows: a variance is at most (noise + prior) * k(x, x) * power * limit^2
                 "power_limit": kernel_settings.largest(spec.precision)
                 / ((noise + 1 + ridge_of(spec)) * max(1.0, _most(spec)) * max(1.0, limit * limit)),
                 "ridge_diagonal": 1 + ridge_of(spec),
@@ -408,7 +412,7 @@ class KernelModels:
         )
 
     def _branches(self, spec: KernelSpec, choices: Choices) -> dict[str, Any]:
-        """Parameters that are choices: they decide which branches of the kernels remain."""
+        """Return the parameters that decide which branches of the kernels remain."""
         learning, reduction = spec.learning, spec.reduction
         return {
             "metric": choices.technique.metric,
@@ -439,7 +443,7 @@ class KernelModels:
 
 
 def ridge_of(spec: KernelSpec) -> float:
-    """Return the ridge, which is added to the Gram matrix's diagonal."""
+    """Return the ridge: the fraction of the Gram matrix's diagonal that is added to the diagonal."""
     if spec.reduction.ridge is not None:
         return spec.reduction.ridge
     return 0.1 if spec.learning.rule in ("fb-krls", "sw-krls") else 1e-3
@@ -450,7 +454,9 @@ def _ald_threshold(spec: KernelSpec) -> float:
 
 
 def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
-    """Return the distance from a vector, in the model's unit of distance, up to which a sample is not stored."""
+    """Return a threshold in the model's unit of distance: a sample is not stored if its distance from a vector is at most
+    this threshold.
+    """
     assert spec.kernel is not None
     function, sigma, ald_threshold = spec.kernel.function, spec.length_scale, _ald_threshold(spec)
     if choices.rule == "qklms":
@@ -471,7 +477,9 @@ def _beyond(part: float) -> float:
 
 
 def _quantum(spec: KernelSpec) -> float:
-    """Return the distance from the nearest vector, in the model's unit of distance, up to which a sample is merged with the vector."""
+    """Return a threshold in the model's unit of distance: a sample is merged with the nearest vector if its distance from this
+    vector is at most the threshold.
+    """
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
     if function == "gaussian":
@@ -487,7 +495,10 @@ def _quantum(spec: KernelSpec) -> float:
 
 
 def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
-    """The largest k(x, x).  Refuses limits for which a kernel value, or an intermediate result, could overflow."""
+    """Return the largest k(x, x).
+
+    refuse: if given, an input limit with which a kernel value or an intermediate result could overflow is refused.
+    """
     assert spec.kernel is not None
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
         return 1.0
@@ -505,7 +516,7 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
         reworded(
             "",
             f"is {limit:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; choose a lower limit: "
-            f"in {spec.precision}, k(x, x) can be at most {largest:.0e}",
+            f"in {spec.precision}, k(x, x) must be at most {largest:.0e}",
         )
     return most
 

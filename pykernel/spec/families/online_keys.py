@@ -64,23 +64,23 @@ class KernelLearning(Learning):
         gt=0,
         description="largest change of f(x) when the sample x is learned; it limits the effect of outliers and of poisoning",
     )
-    quantisation: Annotated[float, Of("qklms"), Tried((0.15, 0.5), 3, 0.01, 2.0)] = Field(
+    quantisation: Annotated[float, Of("qklms"), Tried(3, 0.01, 2.0)] = Field(
         0.3,
         gt=0,
         le=2,
-        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels, this distance is in units of 1 / gamma; with other kernels, it is the sine of the angle between the sample and the vector in feature space",
+        description="a sample within this distance of an expansion vector is not stored, but changes this vector's multiplier. The distance is in units of `sigma` with `gaussian`, and in units of 1 / `gamma` with `laplacian` and Matérn kernels; with all other kernels, it is the sine of the angle between the sample and the vector in feature space",
     )
-    coherence: Annotated[float, Of("knlms"), Tried((0.4, 0.8), 2, 0.01, 0.99)] = Field(
+    coherence: Annotated[float, Of("knlms"), Tried(2, 0.01, 0.99)] = Field(
         0.5,
         gt=0,
         lt=1,
-        description="μ₀: a sample x is stored only if |k(v, x)| / √(k(v, v) k(x, x)) is at most this for every vector v",
+        description="μ₀: a sample x is stored only if |k(v, x)| / √(k(v, v) k(x, x)) is at most μ₀ for every vector v",
     )
     epsilon: Annotated[float, Of("knlms")] = Field(
         0.03,
         ge=1e-4,
         le=1,
-        description="added to the squared norm of the kernel values; a step is divided by the sum",
+        description="number added to the squared norm of the kernel values; each step is divided by this sum",
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
@@ -92,7 +92,7 @@ class KernelLearning(Learning):
         le=1,
         description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32, it must be 1 or at most 0.9999",
     )
-    noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried((0.01, 0.3), 30, 1e-5, 100)] = Field(
+    noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried(30, 1e-5, 100)] = Field(
         0.01,
         description="variance of the labels' noise, relative to the function's variance where k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated from the latest residuals",
     )
@@ -112,17 +112,17 @@ class Reduction(Section):
         + "; ".join(f"{name}: {projection.says}" for name, projection in PROJECTIONS.items()),
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
-    ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls"), Tried((), 10, 1e-4, 0.3)] = Field(
+    ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls"), Tried(10, 1e-4, 0.3)] = Field(
         None,
         ge=0,
         le=1,
-        description="for techniques and rules with a Gram matrix: this fraction of the matrix's diagonal is added to the diagonal. At most 1; in float32 at least 1e-4, with `sw-krls` at least 1e-3, with `fb-krls` at least 1e-2",
+        description="for techniques and rules with a Gram matrix: this fraction of the matrix's diagonal is added to the diagonal. At most 1; in float32, at least 1e-4 (`sw-krls`: 1e-3, `fb-krls`: 1e-2)",
     )
     ald_threshold: Annotated[float | None, Of(*SELECTING, "ald-krls")] = Field(
         None,
         ge=0,
         lt=1,
-        description="a sample is absorbed, not stored, if at most this fraction of it is outside the span of the vectors; if not given, twice the `ridge`",
+        description="a sample is absorbed instead of stored if at most this fraction of it is outside the span of the vectors; if not given, the threshold is twice the `ridge`",
     )
     penalty: Annotated[
         float,
@@ -140,7 +140,7 @@ class Reduction(Section):
     )
     when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
         "after",
-        description='`"after"`: the sample competes with the stored vectors. `"before"`: a full model first removes a vector, then predicts and learns the sample; not with `lambda_max` or truncation',
+        description='`"after"`: a full model first learns the sample, then removes a vector, which may be the sample itself. `"before"`: a full model first removes a vector, then predicts and learns the sample; not with `lambda_max` or truncation',
     )
     candidates: Annotated[Literal["all", "newest"], Of(*SELECTING)] = Field(
         "all", description='which vectors may be removed: `"all"`, or only the `"newest"`, which is the sample itself'
@@ -155,7 +155,7 @@ class Reduction(Section):
         None,
         ge=1e-30,
         le=1e30,
-        description="a vector is removed as soon as its score is at most this, even if the budget is not full. At `n_max` vectors, the one with the lowest score is removed, whatever the score",
+        description="a vector is removed as soon as its score is at most this number, even if the budget is not full. If the budget is full, the vector with the lowest score is removed, even if its score is above `lambda_max`",
     )
     removals: Annotated[
         int,
@@ -174,13 +174,13 @@ class Reduction(Section):
         None,
         ge=1e-30,
         le=1e30,
-        description="expansion vectors with |α| below this are dropped, before the budget is applied",
+        description="expansion vectors with |α| below this number are dropped, before the budget is applied",
     )
     truncate_age: Annotated[int | None, Of(*GRADIENT)] = Field(
         None,
         ge=1,
         le=10**9,
-        description="expansion vectors this many samples old are dropped; a sample near a vector resets the vector's age to 0",
+        description="an expansion vector is dropped when it is this many samples old; a sample near the vector resets the vector's age to 0",
     )
     tie: Annotated[TieName, Of(*SELECTING)] = Field(
         "smaller",

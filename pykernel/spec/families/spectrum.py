@@ -24,12 +24,12 @@ SOFTMAX = "spectrum-softmax"
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
 FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
-"""Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  docs/records.md,
-spectrum-front, describes how this constant and the constants below were tuned."""
+"""Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  docs/records.md (record
+"spectrum-front") describes how this constant and the constants below were tuned."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
-"""Magnitudes of the elements of frequencies that are not random.  All elements of a frequency have the same magnitude: EVEN_LENGTH if
-the frequency has a flipped sign, else a value between the two numbers of EVEN_LENGTHS.  These values are evenly spaced; if only one
-frequency has no flipped sign, its value is EVEN_LENGTH."""
+"""Magnitudes of the elements of frequencies that are not random.  All elements of a frequency have the same magnitude.  It is
+EVEN_LENGTH if one element has a flipped sign.  The magnitudes of all other frequencies are evenly spaced from the first to the second
+number of EVEN_LENGTHS; if there is only one such frequency, its magnitude is EVEN_LENGTH."""
 SLOWER = 30.0
 """Weights return to zero this many times more slowly than their variances return to the prior.  Without this decay, weights that
 samples rarely determine would drift further and further."""
@@ -44,7 +44,7 @@ NoiseKey = float | Literal["auto"]
 class WavesLearning(Learning):
     """How many waves there are, and where their frequencies start."""
 
-    features: Annotated[int | None, Tried((), 1.5, 1, 64, "whole")] = Field(
+    features: Annotated[int | None, Tried(1.5, 1, 64, "whole")] = Field(
         None,
         ge=1,
         le=256,
@@ -65,13 +65,13 @@ class SpectrumLearning(WavesLearning):
         None,
         ge=1,
         le=64,
-        description="number of frequencies that share a covariance matrix; it must divide `features`. Larger blocks learn better, but each takes (block (dim + 2))^2 / 2 numbers. If not given, the largest divisor of `features` that is at most 4",
+        description="number of frequencies that share a covariance matrix; it must divide `features`. Larger blocks learn better, but the matrix of each block takes (block (dim + 2))^2 / 2 numbers. If not given, the largest divisor of `features` that is at most 4",
     )
-    noise: Annotated[NoiseKey, Of("spectrum-ekf", "spectrum-nlms"), Tried((), 10, 1e-3, 30)] = Field(
+    noise: Annotated[NoiseKey, Of("spectrum-ekf", "spectrum-nlms"), Tried(10, 1e-3, 30)] = Field(
         "auto",
         description="variance of the labels' noise, relative to the function's variance; from 1e-3 to 1e3. `\"auto\"`: estimated from the latest residuals",
     )
-    forgetting: Annotated[float, Of("spectrum-ekf"), Tried((300, 1000), 3, 0.98, 0.9998, "memory")] = Field(
+    forgetting: Annotated[float, Of("spectrum-ekf"), Tried(3, 0.98, 0.9998, "memory")] = Field(
         0.998,
         ge=0.5,
         le=0.9999,
@@ -83,7 +83,7 @@ class SpectrumLearning(WavesLearning):
         lt=2,
         description="learning rate: the part of an error that one sample corrects; with spectrum-softmax, this part of p − 1ᵧ is subtracted from the functions, where p are the probabilities, and 1ᵧ is 1 for the label's class and 0 for the others",
     )
-    frequency_eta: Annotated[float, Of(SOFTMAX), Tried((), 3, 0.01, 1.9)] = Field(
+    frequency_eta: Annotated[float, Of(SOFTMAX), Tried(3, 0.01, 1.9)] = Field(
         0.5, gt=0, lt=2, description="learning rate of the frequencies; `eta` is the learning rate of the weights"
     )
 
@@ -128,7 +128,7 @@ def block_of(spec: Any) -> int:
 
 @functools.lru_cache(maxsize=8)
 def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
-    """Angular frequencies of a Gaussian kernel of width 1, (count, dim), read-only.
+    """Return random angular frequencies for a Gaussian kernel of width 1, as a read-only array of shape (count, dim).
 
     Each group of ``dim`` frequencies has orthogonal directions, so that few frequencies cover all directions.  The lengths of
     the frequencies are distributed like those of standard normal vectors (F. X. Yu et al., Orthogonal Random Features, 2016).
@@ -152,13 +152,13 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
 
 
 def even_features(count: int, dim: int) -> np.ndarray:
-    """Angular frequencies for a kernel of width 1, chosen so that all inputs are treated alike, (count, dim).
+    """Return angular frequencies that treat all inputs alike, for a kernel of width 1, as an array of shape (count, dim).
 
-    If the first frequencies are random, results depend on the order of the columns.  With the frequencies of this function, the order
-    changes only rounding errors.  Most of the frequencies are parallel to (1, ..., 1) and differ in length.  If there are three to
-    ``count`` inputs, one further frequency for each input has the sign of that input's element flipped; all these frequencies have the
-    same length.
-    Only a Kalman filter soon gives the frequencies different directions; gradient steps take too long.
+    If the initial frequencies are random, results depend on the order of the columns.  With the frequencies of this function, the
+    order changes only rounding errors.  If there are three to ``count`` inputs, one frequency for each input has the sign of that
+    input's element flipped; all these frequencies have the same length.  All other frequencies are parallel to (1, ..., 1) and
+    differ in length.
+    These frequencies are only for Kalman filters, which soon give them different directions; gradient steps would take too long.
     """
     turned = dim if 3 <= dim <= count else 0
     lengths = np.linspace(*EVEN_LENGTHS, count - turned) if count - turned > 1 else np.full(count - turned, EVEN_LENGTH)
@@ -168,7 +168,7 @@ def even_features(count: int, dim: int) -> np.ndarray:
 
 
 def first_features(rule: str, seed: int, count: int, dim: int) -> np.ndarray:
-    """Initial angular frequencies for a kernel of width 1, (count, dim)."""
+    """Return the initial angular frequencies for a kernel of width 1, as an array of shape (count, dim)."""
     if RULES[rule] is Update.EKF and seed == 0:
         return even_features(count, dim)
     return orthogonal_features(seed, count, dim)
@@ -203,8 +203,8 @@ class SpectrumModels:
         if (reach := float(kernel_settings.reach(spec).max())) > REACH_MOST * spec.length_scale:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, so that inputs reach {reach:g}; inputs must be at most {REACH_MOST:g} times sigma, "
-                f"{spec.length_scale:g}: lower max_abs, or standardise the inputs",
+                f"is {spec.input_max_abs:g}, so that inputs reach {reach:g}; inputs must be at most {REACH_MOST:g} times sigma "
+                f"({spec.length_scale:g}): lower max_abs, or standardise the inputs",
             )
         spec.check_size(refuse)
 
@@ -236,7 +236,7 @@ class SpectrumModels:
     def parameters(self, spec: SpectrumSpec) -> dict[str, Any]:
         learning, count, outputs, width = spec.learning, count_of(spec), spec.outputs, spec.length_scale
         prior = np.tile([1.0, 1.0] + [FREQUENCY_VARIANCE] * spec.dim, block_of(spec))[: self._block(spec)]
-        # each output has its own update, which forgets; the updates for all outputs together forget by ``forgetting``
+        # each output has its own update, which forgets; all updates for one sample together forget by learning.forgetting
         forgetting = learning.forgetting ** (1 / outputs)
         auto = learning.noise == "auto"
         return stages.parameters(spec, self._answer_limit(spec)) | {

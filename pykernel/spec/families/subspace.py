@@ -59,8 +59,8 @@ DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged"
 DEFAULT_ALD_THRESHOLD = 1e-2
 """Default of ald_threshold, the same in both precisions, so that a float64 model behaves like the float32 model."""
 LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
-"""Smallest residual of a stored vector after projection onto the other vectors.  A smaller residual would be lost in the rounding
-errors of T (docs/subspaces-on-device.md)."""
+"""Precision -> smallest allowed ald_threshold.  The threshold is the smallest residual of a stored vector after projection onto the
+other vectors; smaller residuals would be lost in the rounding errors of T (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
 """A column of L is treated as zero if its squared length is at most this number times lambda."""
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
@@ -76,7 +76,7 @@ OF_HEAD = Counts(
 LOGISTIC = Counts('belongs to [subspace] head = "logistic"; leave it out', ("subspace.head",), ("logistic",))
 RIDGE = Counts('belongs to [subspace] head = "ridge"; leave it out', ("subspace.head",), ("ridge",))
 EXACT = Counts(
-    'belongs to [subspace] budget = "exact"; drop stores every sample: leave it out', ("subspace.budget",), ("exact",)
+    'belongs to [subspace] budget = "exact"; "drop" stores every sample: leave it out', ("subspace.budget",), ("exact",)
 )
 GRADIENT = ("parametric", "nonparametric", "hybrid")
 STEP = Counts('does not go with update = "rls", which has no step: leave it out', ("subspace.update",), GRADIENT)
@@ -84,7 +84,7 @@ RLS = Counts(
     'belongs to update = "rls"; the other updates adapt by their steps: leave it out', ("subspace.update",), ("rls",)
 )
 WINDOW = Counts(
-    'does not go with update = "rls", which has forgetting: leave it out',
+    'does not go with update = "rls", which has forgetting instead: leave it out',
     ("subspace.update", "subspace.head"),
     (*GRADIENT, "logistic"),
 )
@@ -142,7 +142,7 @@ class SubspaceSection(Section):
     )
     step: Annotated[Literal["constant", "normalised", "decreasing", "averaged"] | None, STEP] = Field(
         None,
-        description='the length μ of a gradient step, with ρ = λ / min(n, `window`). `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: as `"decreasing"`, with a sum that fades over the `window`. μ is at most 1.99 / (|q|² + ρ); with `nonparametric` and `hybrid`, μ is divided by the largest row sum of |K|',
+        description='the length μ of a gradient step, with ρ = λ / min(n, `window`) after n samples. `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: as `"decreasing"`, with a sum that fades over the `window`. μ is at most 1.99 / (|q|² + ρ); with `nonparametric` and `hybrid`, μ is divided by the largest row sum of |K|',
     )
     eta: Annotated[float | None, STEP] = Field(
         None,
@@ -261,13 +261,13 @@ class SubspaceModels(Models):
         if rank > min(n_max, RANK_LIMIT):
             refuse(
                 "[learning] features",
-                f"is {rank}; it must be at most {RANK_LIMIT}, and at most [reduction] n_max, {n_max}: a subspace cannot "
+                f"is {rank}; it must be at most {RANK_LIMIT}, and at most [reduction] n_max ({n_max}): a subspace cannot "
                 "have more dimensions than vectors",
             )
         if subspace.update == "rls" and subspace.budget == "drop" and not spec.reduction.force:
             refuse(
                 "[subspace] budget",
-                'is "drop" with update = "rls", which hardly learns, because dropping a vector removes its part from all columns; '
+                'is "drop": with update = "rls", the model then hardly learns, because dropping a vector removes its part from all columns of L; '
                 'choose "exact", or another update (in a spec, [reduction] force = true allows the pair)',
             )
         need_threshold(spec, refuse, ald_threshold_of(spec), LEAST_ALD_THRESHOLD)
@@ -278,7 +278,7 @@ class SubspaceModels(Models):
         if not self._moment_limit(spec, value) * max(1.0, value) <= kernel_settings.largest(spec.precision):
             refuse(
                 "[subspace] shrinkage",
-                f"is {subspace.shrinkage:g}, which is too small: numbers up to k(x, x) / (4 shrinkage) are summed, and overflow if k(x, x) "
+                f"is {subspace.shrinkage:g}, which is too small: numbers up to k(x, x) / (4 shrinkage) are summed, and the sum overflows if k(x, x) "
                 f"reaches {value:.3g}; raise shrinkage, or lower [input] max_abs",
             )
         if step in ("constant", "normalised") and eta_of(spec) >= 2:
@@ -384,7 +384,7 @@ class SubspaceModels(Models):
         )
 
     def _branches(self, spec: OkfebSpec) -> dict[str, Any]:
-        """Parameters that are choices: they decide which branches of the kernels remain."""
+        """Return the parameters that decide which branches of the kernels remain."""
         subspace = spec.subspace
         return {
             "separates": False,  # the linear model learns labels of 1 and -1

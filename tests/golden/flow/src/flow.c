@@ -455,8 +455,7 @@ static float flow_held(const flow_t *s, int32_t j)
     return s->held_input[j];
 }
 
-/* Scale x by running statistics or by given numbers, and write the result, which is passed to the rule, to s->x.
- * O(D). */
+/* Write the rule's input to s->x: x, scaled by running statistics, by the numbers in the spec, or not at all.  O(D). */
 static void flow_see(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(2)
@@ -497,10 +496,10 @@ static float flow_phase(const flow_t *s, int32_t i, const float x[FLOW_DIM])
     return FLOW_TURNS * flow_plus_product(0.0f, s->frequencies[i], x, FLOW_DIM);
 }
 
-/* The fractional part of |turns|, without rounding, for |turns| < WHOLE. */
+/* The fractional part of |turns|, computed exactly, for |turns| < WHOLE. */
 static inline float flow_beyond_whole(float turns)
 {
-    /* whole turns are subtracted in two steps, because a float64 number of turns may exceed int32 */
+    /* whole turns are subtracted in two steps, because in float64 their number may exceed int32 */
     const float rest = turns - ((float)(int32_t)(turns * FLOW_ONE_OF_MANY) * FLOW_MANY);
     return flow_absolute(rest - (float)(int32_t)rest);
 }
@@ -806,7 +805,7 @@ static FLOW_INLINE float flow_shaken(float shock, bool outlying)
  *
  * Up to the horizon, the statistics are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After
  * the warm-up, inputs are clipped to five standard deviations from the mean.  Consecutive outlying samples are taken
- * as a new scale, not as faults: the limit doubles with each of them. */
+ * as a change of scale, not as faults: the limit doubles with each of them. */
 static void flow_observe(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->observed < FLOW_INPUT_HORIZON) {
@@ -875,7 +874,8 @@ static void flow_wait_on(flow_t *s)
     }
 }
 
-/* If the learned label belongs to the waiting prediction, release the prediction and store its delay; otherwise
+/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited;
+ * otherwise
  * count one more call. */
 static void flow_settle_pending(flow_t *s)
 {
@@ -923,7 +923,7 @@ static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
     return found;
 }
 
-/* The sum over the outputs of the model's squared errors, where errors are in units of 2^-40 of the label's limit.
+/* The model's squared errors, summed over the outputs; errors are in units of 2^-40 of the label's limit.
  * x: the input that is passed to the rule.  y: working memory. */
 static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
@@ -939,7 +939,7 @@ static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y
     return total;
 }
 
-/* The relative decrease in the squared error if outlying inputs were treated the other way: clipped instead of
+/* By how much the squared error would decrease if outlying inputs were treated the other way: clipped instead of
  * replaced by held values, or replaced instead of clipped.  The result is (a - b) / (a + b), where a is the actual
  * squared error, and b is the squared error with the other treatment.  O(N D) for N frequencies. */
 static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
@@ -1135,8 +1135,8 @@ static float flow_noise(const flow_t *s)
     return flow_clipped(flow_ratio(u, known), FLOW_NOISE_LOW, FLOW_NOISE_HIGH);
 }
 
-/* The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in s->h at the given
- * place of the block. */
+/* The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in the block's row of
+ * s->h, beginning at place ``at``. */
 static float flow_slope(const flow_t *s, int32_t o, int32_t i, int32_t block, int32_t at)
 {
     return (s->b[o][i] * s->h[block][at]) - (s->a[o][i] * s->h[block][at + 1]);
@@ -1251,11 +1251,11 @@ static void flow_symmetric_downdate(float *p, const float *g, float share, int32
     }
 }
 
-/* Update P to lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
+/* Update P to lambda (P - inverse g g') + (1 - lambda) P0.  O(B^2 / 2).
  *
- * If a diagonal element is below half of the (1 - lambda) P0 that each label adds, or above 1.5 times the same element
- * of P0, the block is reset.  If no diagonal element of P - g g' inverse is negative, no other element has changed by
- * more than the largest diagonal element of P. */
+ * If a diagonal element is below half of the (1 - lambda) P0 that each label adds, or above 1.5 times the corresponding
+ * element of P0, the block is reset.  It is enough to test the diagonal: if no diagonal element of P - inverse g g' is
+ * negative, no other element has changed by more than the largest diagonal element of P. */
 static void flow_downdate(flow_t *s, int32_t block, float inverse)
 {
     flow_symmetric_downdate(s->covariance[block], s->g[block], FLOW_FORGETTING * inverse, FLOW_GROUP_SIZE);
@@ -1348,8 +1348,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
-/* The squared error, where errors are in units of 2^-40 of the label's limit; for outlying labels, the square is
- * clipped. */
+/* The square of an error in units of 2^-40 of the label's limit.  For outlying labels, the square is clipped. */
 static float flow_usual(const flow_t *s, float error, float power, float shock)
 {
     const float size = flow_bounded(error * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
@@ -1363,10 +1362,10 @@ static float flow_usual(const flow_t *s, float error, float power, float shock)
     return square;
 }
 
-/* Update the mean squared errors of model and expert with a label.  k: the predictions of the model's rule.  A late
- * label is compared with the predictions that were stored for it.
+/* Update the mean squared errors of model and expert with a label.  A late label is compared with the predictions that
+ * were stored for it.  O(D) for each output.
  *
- * x: the input that is passed to the rule.  O(D) for each output. */
+ * x: the input that is passed to the rule.  k: the predictions of the model's rule. */
 static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS])
 {
@@ -1476,7 +1475,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
         FLOW_TURN(48)
         if ((r[o] >= (k[o] + s->most[o])) || (r[o] <= (k[o] - s->most[o]))) {
             outlying = true;
-            /* the prediction itself may be outside the range of labels */
+            /* the clipped label is near the prediction, which may be outside the range of labels */
             s->learned[o] = flow_bounded(flow_lead(s, x, o) + r[o], FLOW_LABEL_LIMIT);
         }
     }
@@ -1536,7 +1535,8 @@ static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
     }
 }
 
-/* Fix the expert's units: copy the current statistics of the standardiser, or the given scaling.  O(D). */
+/* Fix the expert's units: copy the current statistics of the standardiser, or the constants that scale the inputs.
+ * O(D). */
 static void flow_fix_units(flow_t *s)
 {
     FLOW_LOOP(53)
@@ -1667,7 +1667,7 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     }
 }
 
-/* Learn the sample x with label y; both have been checked. */
+/* Learn the sample x, whose labels are in s->y; both have been checked. */
 static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->frozen != 0) {
@@ -1686,7 +1686,7 @@ static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
     flow_see(s, x);
     const float gain = flow_try_otherwise(s, x);
     status = flow_follow(s, s->x);
-    /* a refused sample changes nothing */
+    /* a refused sample must not change the evidence */
     if (status >= 0) {
         flow_gather_evidence(s, x, gain);
     }
@@ -1783,8 +1783,8 @@ int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
- * another number.
+/* A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+ * gives another number.
  *
  * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
  * sum cancels a leading bit: at least one floating-point library rounds such sums wrongly. */
@@ -1799,7 +1799,7 @@ static inline float flow_strained(float part)
     return (0.5f * part) + (((subnormal + nothing) * FLOW_MAGNIFIED) + (rest * FLOW_CANCELLED));
 }
 
-/* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
+/* A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536. */
 static inline float flow_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;

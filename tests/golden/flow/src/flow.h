@@ -21,7 +21,7 @@ extern "C" {
 
 #define FLOW_DIM 3 /* number of inputs, D */
 #define FLOW_FEATURES 4 /* number of features, F; features are computed from the inputs */
-#define FLOW_GROUP_SIZE 20 /* number of trained parameters in each block of units that share a covariance, B */
+#define FLOW_GROUP_SIZE 20 /* number of trained parameters, B, in each block of units that share a covariance */
 #define FLOW_GROUPS 1 /* number of blocks of units that share a covariance */
 #define FLOW_PACKED 210 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
@@ -33,7 +33,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x7935E77Du /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0xC02E09F8u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0x93E57AABu /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0x93E57AABu /* the code in src/: all of its files must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -67,21 +67,21 @@ enum {
 typedef struct {
     /* The model is f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma). */
     float frequencies[FLOW_FEATURES][FLOW_DIM]; /* w */
-    float a[FLOW_OUTPUTS][FLOW_FEATURES]; /* a, in units of the output */
+    float a[FLOW_OUTPUTS][FLOW_FEATURES]; /* a, in units of u */
     float b[FLOW_OUTPUTS][FLOW_FEATURES]; /* b */
     /* The covariance of the waves' parameters, and the unit of each output. */
     /* P of each block of sinusoids, row by row up to the diagonal; a sinusoid has a row for a, one for b, and one for
      * each input */
     float covariance[FLOW_GROUPS][FLOW_PACKED];
     float unit[FLOW_OUTPUTS]; /* u, in units of 2^-40 of the label's limit */
-    float power[FLOW_OUTPUTS]; /* running mean of the squares of labels in units of 2^-40 of the label's limit */
+    float power[FLOW_OUTPUTS]; /* running mean of the squared labels; labels are in units of 2^-40 of their limit */
     int32_t counted; /* number of labels in the running mean, at most its horizon */
     /* The memory of the stages. */
     float mean[FLOW_DIM]; /* running mean and variance of each input; their ranges leave room for rounding */
     float variance[FLOW_DIM];
     float scale[FLOW_DIM]; /* 1 / standard deviation of each input */
     float shock; /* 2^n - 1 after n consecutive outlying samples; the limit of the inputs is multiplied by 1 + shock */
-    float held_input[FLOW_DIM]; /* for each input, the latest value that was not outlying, standardised */
+    float held_input[FLOW_DIM]; /* for each input, the latest standardised value that was not outlying */
     /* from -1 to 1: how much recent errors were reduced by replacing an outlying input by its held value instead of
      * clipping it */
     float evidence[FLOW_DIM];
@@ -116,7 +116,7 @@ typedef struct {
      * these means) */
     int32_t compared;
     /* A prediction whose label has not come yet. */
-    float mark; /* the mark of the sample of the stored prediction */
+    float mark; /* the mark of the sample whose prediction is stored */
     float given_value[FLOW_OUTPUTS]; /* the rule's own predictions */
     float given_lead[FLOW_OUTPUTS]; /* what the stages added to the rule's own predictions */
     float given_expert[FLOW_OUTPUTS]; /* the linear expert's predictions */
@@ -178,7 +178,8 @@ int32_t flow_freeze(flow_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
- * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
+ * Only one prediction waits for its label at a time.  Until this label comes, further calls store no prediction, except
+ * for an interval.
  * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
  * If the result is not DONE, nothing has changed. */
 int32_t flow_expect(flow_t *s, const float x[FLOW_DIM]);
@@ -212,21 +213,23 @@ int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
 int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
- * stays there.  If power is lost meanwhile, flow_restore therefore finds the old snapshot or the new one.
- * Returns FLOW_DONE; FLOW_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or FLOW_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * stays there, so if power is lost during this call, flow_restore finds the old snapshot or the new one.
+ * Returns FLOW_DONE.  If the model is damaged, returns FLOW_SNAPSHOT_INVALID and writes nothing.
+ * If the result is FLOW_STORAGE_FAILED, the old snapshot is still there: call this function again.
+ * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
+ * one
+ * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns FLOW_DONE.  If no slot has a good snapshot, returns the reason: FLOW_SNAPSHOT_MISSING, _FORMAT,
- * _FOREIGN, _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
- * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
- * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * _FOREIGN, _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
+ * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
+ * good
+ * when it was checked and bad when it was copied, the model is reset.
+ * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -270,7 +270,7 @@ static bool flow_snapshot_all_zero(flow_stored_t *stored, uint32_t a, int32_t n)
 static bool flow_snapshot_keeps(flow_stored_t *stored)
 {
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        /* a unit is zero, or the square root of a mean square above POWER_LEAST */
+        /* a unit is the square root of a mean square above POWER_LEAST; or it is zero, and so are its weights */
         const float unit = flow_stored_real(stored, FLOW_PLACE(unit), o);
         if (unit != 0.0f) {
             if (!((unit * unit) > (0.5f * FLOW_POWER_LEAST))) {

@@ -59,7 +59,7 @@ LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 816u);
 /* Parameters.  They follow from level.toml. */
 #define LEVEL_FINE 8 /* frequencies are in units of 2^-(32 + fine) turns for a converted input of 1 */
 #define LEVEL_FORGETS 9 /* lambda of one update is 1 - 2^-forgets */
-#define LEVEL_GAIN_SHIFT 9 /* errors and values are divided by 2 to this power before they enter the gain's means */
+#define LEVEL_GAIN_SHIFT 9 /* residuals and answers are divided by 2 to this power before they enter the gain's means */
 #define LEVEL_GROUP 4 /* number of waves in a block */
 #define LEVEL_LABEL_MOST 5242880 /* largest |y| that is accepted */
 #define LEVEL_LEVEL_FACTOR 16
@@ -126,7 +126,7 @@ const LEVEL_FLASH int32_t level_prior[LEVEL_GROUP_SIZE] LEVEL_CONST = {
     134217728, 107374182, 107374182, 134217728, 134217728, 107374182, 107374182
 };
 
-/* 2^shift / 2, plus the rounding error of center */
+/* 2^shift / 2, plus a correction for the rounding of ``center`` */
 static const LEVEL_FLASH int32_t level_rounding[LEVEL_SCALES] LEVEL_CONST = {
     16384
 };
@@ -444,7 +444,8 @@ static void level_wait_on(level_t *s)
     }
 }
 
-/* If the learned label belongs to the waiting prediction, release the prediction and store its delay; otherwise
+/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited;
+ * otherwise
  * count one more call. */
 static void level_settle_pending(level_t *s)
 {
@@ -471,7 +472,7 @@ static void level_remain(const level_t *s, const int16_t x[LEVEL_DIM], const int
         int32_t rest = level_clip(y[o], -LEVEL_LABEL_MOST, LEVEL_LABEL_MOST);
         rest = rest - level_lead(s, x, o);
         rest = level_clip(rest, -LEVEL_REST_MOST, LEVEL_REST_MOST);
-        /* the first label becomes the mean */
+        /* the first label becomes the mean, so its residual is 0 */
         if (s->count == 0) {
             rest = 0;
         }
@@ -562,7 +563,7 @@ static int32_t level_places(uint32_t t)
     return found;
 }
 
-/* Add an output's label to the mean of |y|.  Returns log2 of the output's unit. */
+/* Update the running mean of |y| with an output's label.  Returns log2 of the output's unit. */
 static int32_t level_unit_of(level_t *s, int32_t o)
 {
     const int32_t level = level_clip(s->level[o], 0, LEVEL_LEVEL_MOST);
@@ -574,7 +575,7 @@ static int32_t level_unit_of(level_t *s, int32_t o)
             LEVEL_UNIT_LEAST, 30);
 }
 
-/* Add an output's error to the mean of |y - f(x)|. */
+/* Update the running mean of |y - f(x)| with an output's error. */
 static void level_follow_error(level_t *s, int32_t o)
 {
     const int32_t left = level_clip(s->left[o], 0, LEVEL_LEVEL_MOST);
@@ -686,7 +687,7 @@ static int32_t level_spread(level_t *s)
     LEVEL_LOOP(25)
     for (int32_t block = 0; block < LEVEL_GROUPS; block++) {
         LEVEL_TURN(25)
-        /* taking only P's upper bits rounds P down, by 1/2 on average */
+        /* using only P's upper bits rounds P down, by 1/2 on average: half the sum of h makes up for it */
         int32_t rounded = 0;
         LEVEL_LOOP(26)
         for (int32_t i = 0; i < LEVEL_GROUP_SIZE; i++) {
@@ -782,7 +783,9 @@ static int32_t level_make_gain(level_t *s, int32_t known, int32_t fine, int32_t 
     return 14 + digits + known - unit_places;
 }
 
-/* R, the ratio of the labels' noise to the variance that can be learned: v / (1 - v) for v = E|y - f|^2 / E|y|^2. */
+/* R, the variance of the labels' noise divided by the variance that can be learned: v / (1 - v), where v is estimated
+ * as
+ * (E|y - f(x)| / E|y|)^2. */
 static int32_t level_noise_of(const level_t *s, int32_t o)
 {
     if (s->counted < 20) {
@@ -882,7 +885,7 @@ static void level_downdate(level_t *s, int32_t shift)
     }
 }
 
-/* Learn from an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves. */
+/* Learn from an output's error, by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves. */
 static void level_filter_output(level_t *s, int32_t o, int32_t unit, const int16_t x[LEVEL_DIM])
 {
     const int32_t coarse = level_derive(s, o, unit, x);
@@ -895,7 +898,7 @@ static void level_filter_output(level_t *s, int32_t o, int32_t unit, const int16
     level_downdate(s, level_clip(scale + known - 27, 0, 31));
 }
 
-/* Learn that f(x) should be s->y.  Returns DONE. */
+/* Learn a sample: f(x) should be s->y.  Returns DONE. */
 static int32_t level_learn(level_t *s, const int16_t x[LEVEL_DIM])
 {
     /* the first label becomes the mean that the stages subtract, so the size of the residuals is not known yet */
@@ -934,7 +937,7 @@ static void level_follow_gain(level_t *s, int32_t rest, int32_t value, int32_t o
     square += level_floor_shift((said * said) - square, 8);
     s->agreement[o] = level_clip(agreement, -268402689, 268402689);
     s->square[o] = level_clip(square, 0, 268402689);
-    /* divide both means by the same power of two, so that their quotient can be computed */
+    /* divide both means by the same power of two, so that the dividend below fits in 32 bits */
     const int32_t bits = level_places(level_word(s->square[o]));
     const int32_t shift = (bits > 14) ? (bits - 14) : 0;
     const int32_t over = level_floor_shift((s->agreement[o] > 0) ? s->agreement[o] : 0, shift);
@@ -959,7 +962,7 @@ static uint32_t level_square_norm(const int16_t a[LEVEL_DIM])
     return total;
 }
 
-/* Add step x to w, and clip the weights to a limit.  O(D). */
+/* Add step * x to the weights w, and clip them to a limit.  O(D). */
 static void level_move_weights(int32_t *w, const int16_t x[LEVEL_DIM], int32_t step)
 {
     LEVEL_LOOP(45)
@@ -1035,7 +1038,7 @@ static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
     return status;
 }
 
-/* Learn the sample x with label y; both have been checked. */
+/* Learn the sample x, whose labels are in s->y; both have been checked. */
 static int32_t level_take(level_t *s, const int16_t x[LEVEL_DIM])
 {
     if ((int32_t)s->frozen != 0) {
@@ -1108,7 +1111,7 @@ int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM])
     return LEVEL_DONE;
 }
 
-/* Like made_up(), in integers.  center: at most 2^29 from zero; size: from 0 to 2^30. */
+/* Like made_up(), for integers.  center: less than 2^29 in magnitude; size: from 0 to 2^30. */
 static int32_t level_made_up_count(int32_t center, int32_t size, int32_t halvings, int32_t seed)
 {
     const int32_t middle = ((center > -536870912) && (center < 536870912)) ? center : 0;

@@ -23,7 +23,7 @@ extern "C" {
 #define LEVEL_OUTPUTS 1 /* number of values that a prediction writes */
 #define LEVEL_FEATURES 4 /* number of features, F; features are computed from the inputs */
 #define LEVEL_SCALES 1 /* number of different conversions of inputs: DIM, or 1 if all inputs share one conversion */
-#define LEVEL_GROUP_SIZE 16 /* number of trained parameters in each block of units that share a covariance, B */
+#define LEVEL_GROUP_SIZE 16 /* number of trained parameters, B, in each block of units that share a covariance */
 #define LEVEL_GROUPS 1 /* number of blocks of units that share a covariance */
 #define LEVEL_PACKED 136 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 
@@ -31,10 +31,10 @@ extern "C" {
 #define LEVEL_RAM_BYTES 848u /* sizeof(level_t): the model, then its working memory */
 #define LEVEL_CONST_BYTES 237u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 704u /* size of a snapshot, which is a saved model */
-#define LEVEL_LABEL_SCALE 1048576 /* a label or a prediction of 1 is this number */
+#define LEVEL_LABEL_SCALE 1048576 /* a label or a prediction of 1 is written as this number */
 #define LEVEL_CONFIG_HASH 0x628E9AC5u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x345D1388u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x0AE88F9Au /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x0AE88F9Au /* the code in src/: all of its files must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -78,7 +78,7 @@ typedef struct {
      * overwritten. */
     int32_t mean[LEVEL_OUTPUTS]; /* running mean of the label, times mean_factor */
     int32_t slope[LEVEL_OUTPUTS][LEVEL_DIM]; /* weights of the linear part, in units of 2^-16 */
-    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of the residual times the model's answer */
+    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of the product of the residual and the model's answer */
     int32_t square[LEVEL_OUTPUTS]; /* running mean of the square of the model's answer */
     int32_t gain[LEVEL_OUTPUTS]; /* factor of the model's answer, in units of 1 / ONE */
     int32_t count; /* number of samples learned */
@@ -92,7 +92,7 @@ typedef struct {
     int32_t mark;
     int32_t given_value[LEVEL_OUTPUTS];
     int32_t given_lead[LEVEL_OUTPUTS];
-    /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
+    /* The sample that is being learned.  Every call overwrites it, so it may be zero at first. */
     int32_t y[LEVEL_OUTPUTS]; /* what f(x) should be */
     int32_t label[LEVEL_OUTPUTS]; /* the label before the stages subtract their parts */
     int32_t value[LEVEL_OUTPUTS]; /* f(x) before the sample was learned */
@@ -103,7 +103,7 @@ typedef struct {
     /* Intermediate results, which every call recomputes; they may be zero at first. */
     int16_t c[LEVEL_FEATURES]; /* cosine of each angle */
     int16_t s[LEVEL_FEATURES]; /* sine of each angle */
-    /* Intermediate results, which every call recomputes; they may be zero at first. */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     int32_t wide[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* first h, later g, in 32 bits */
     int16_t h[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* first the derivatives of f, later t = g / s */
     int16_t g[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* P h */
@@ -141,7 +141,8 @@ int32_t level_freeze(level_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
- * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
+ * Only one prediction waits for its label at a time.  Until this label comes, further calls store no prediction, except
+ * for an interval.
  * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
  * If the result is not DONE, nothing has changed. */
 int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM]);
@@ -175,21 +176,23 @@ int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
- * stays there.  If power is lost meanwhile, level_restore therefore finds the old snapshot or the new one.
- * Returns LEVEL_DONE; LEVEL_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or LEVEL_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * stays there, so if power is lost during this call, level_restore finds the old snapshot or the new one.
+ * Returns LEVEL_DONE.  If the model is damaged, returns LEVEL_SNAPSHOT_INVALID and writes nothing.
+ * If the result is LEVEL_STORAGE_FAILED, the old snapshot is still there: call this function again.
+ * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
+ * one
+ * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns LEVEL_DONE.  If no slot has a good snapshot, returns the reason: LEVEL_SNAPSHOT_MISSING, _FORMAT,
- * _FOREIGN, _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
- * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
- * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * _FOREIGN, _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
+ * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
+ * good
+ * when it was checked and bad when it was copied, the model is reset.
+ * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

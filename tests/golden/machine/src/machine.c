@@ -115,7 +115,7 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
 /* Parameters.  They follow from machine.toml. */
 #define MACHINE_CLIP 3.0f /* inputs are clipped to this many standard deviations from their means */
 #define MACHINE_COMPARED_MOST 301 /* the horizon of the mean squared errors, plus 1 */
-#define MACHINE_ETA 0.6f /* learning rate of the gradient */
+#define MACHINE_ETA 0.6f /* gradient: learning rate of the weights */
 /* lambda: each label multiplies the weight of every earlier label by this factor */
 #define MACHINE_EXPERT_FORGETTING 0.999f
 #define MACHINE_EXPERT_GROWTH 1.001001f /* 1 / lambda */
@@ -442,8 +442,7 @@ static MACHINE_INLINE float machine_bounded(float x, float most)
     return -most;
 }
 
-/* Scale x by running statistics or by given numbers, and write the result, which is passed to the rule, to s->x.
- * O(D). */
+/* Write the rule's input to s->x: x, scaled by running statistics, by the numbers in the spec, or not at all.  O(D). */
 static void machine_see(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(2)
@@ -465,7 +464,7 @@ static inline float machine_plus_product(const float *a, const float *b, int32_t
     return total;
 }
 
-/* The linear part of a function.  O(D). */
+/* The linear part of the function of output o.  O(D). */
 static float machine_level(const machine_t *s, int32_t o, const float x[MACHINE_DIM])
 {
     return s->plane[o][MACHINE_DIM]
@@ -478,10 +477,10 @@ static float machine_phase(const machine_t *s, int32_t i, const float x[MACHINE_
     return MACHINE_TURNS * machine_plus_product(s->frequencies[i], x, MACHINE_DIM);
 }
 
-/* The fractional part of |turns|, without rounding, for |turns| < WHOLE. */
+/* The fractional part of |turns|, computed exactly, for |turns| < WHOLE. */
 static inline float machine_beyond_whole(float turns)
 {
-    /* whole turns are subtracted in two steps, because a float64 number of turns may exceed int32 */
+    /* whole turns are subtracted in two steps, because in float64 their number may exceed int32 */
     const float rest = turns - ((float)(int32_t)(turns * MACHINE_ONE_OF_MANY) * MACHINE_MANY);
     return machine_absolute(rest - (float)(int32_t)rest);
 }
@@ -681,8 +680,9 @@ static void machine_multiply(float *a, float factor, int32_t n)
     }
 }
 
-/* Replace y_c by e^y_c / sum_k e^y_k, the probability of class c, and a single y by 1 / (1 + e^-y), the
- * probability of the second class.
+/* Replace each y_c by the probability of class c, e^y_c / sum_k e^y_k.  A single y is replaced by the probability of
+ * the
+ * second class, 1 / (1 + e^-y).
  *
  * y must be finite.  O(classes). */
 static void machine_softmax(float y[MACHINE_OUTPUTS])
@@ -789,7 +789,7 @@ static MACHINE_INLINE float machine_log2_one_plus(float x)
     const float scale = machine_pow2(1 - exponent);
     u = u * scale;
     float half = 0.5f;
-    /* 1 + f lies between 1 / sqrt(2) and sqrt(2) */
+    /* choose the exponent so that 1 + f lies between 1 / sqrt(2) and sqrt(2) */
     if (u > MACHINE_TWICE_SQRT_2) {
         half = 0.25f;
         exponent = exponent + 1;
@@ -812,7 +812,7 @@ static void machine_harden(float p[MACHINE_OUTPUTS])
         MACHINE_TURN(12)
         const float own = machine_clipped(p[o], MACHINE_PROBABILITY_LEAST, 1.0f);
         if (MACHINE_OUTPUTS == 1) {
-            /* the probability of the more likely class is the numerator */
+            /* the larger probability is the numerator, because log2_one_plus() needs an argument of at least 0 */
             const float other = machine_clipped(1.0f - p[o], MACHINE_PROBABILITY_LEAST, 1.0f);
             if (own > other) {
                 p[o] = 0.5f * MACHINE_LN_2 * machine_log2_one_plus(machine_ratio(own - other, other));
@@ -964,7 +964,7 @@ static inline float machine_shaken(float shock, bool outlying)
  *
  * Up to the horizon, the statistics are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After
  * the warm-up, inputs are clipped to five standard deviations from the mean.  Consecutive outlying samples are taken
- * as a new scale, not as faults: the limit doubles with each of them. */
+ * as a change of scale, not as faults: the limit doubles with each of them. */
 static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
 {
     if (s->observed < MACHINE_INPUT_HORIZON) {
@@ -1018,7 +1018,8 @@ static void machine_wait_on(machine_t *s)
     }
 }
 
-/* If the learned label belongs to the waiting prediction, release the prediction and store its delay; otherwise
+/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited;
+ * otherwise
  * count one more call. */
 static void machine_settle_pending(machine_t *s)
 {
@@ -1174,8 +1175,6 @@ static void machine_hear(machine_t *s)
     }
 }
 
-/* The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in s->h at the given
- * place of the block. */
 static float machine_slope(const machine_t *s, int32_t o, int32_t i, int32_t block)
 {
     return (s->b[o][i] * s->h[block][0]) - (s->a[o][i] * s->h[block][1]);
@@ -1215,7 +1214,7 @@ static void machine_retune(machine_t *s, int32_t i, int32_t j, float change)
     s->frequencies[i][j] = machine_bounded(s->frequencies[i][j] + change, MACHINE_FREQUENCY_MOST);
 }
 
-/* Learn s->surplus by normalised steps down the gradient.  O(N D), and O(N + D) for each output. */
+/* Learn from s->surplus by normalised steps down the gradient.  O(N D), and O(N + D) for each output. */
 static void machine_descend(machine_t *s, const float x[MACHINE_DIM])
 {
     float square = 0.0f;
@@ -1229,7 +1228,7 @@ static void machine_descend(machine_t *s, const float x[MACHINE_DIM])
     if (MACHINE_OUTPUTS == 1) {
         along = along + along;
     }
-    /* |h|^2: the squares of a cosine and its sine add up to 1 */
+    /* the denominator is |h|^2; each sinusoid adds 1 to it, because cos^2 + sin^2 = 1 */
     const float rate = machine_ratio(MACHINE_ETA, 1.0f + ((float)MACHINE_DIM * square)
             + (float)MACHINE_FEATURES);
     MACHINE_LOOP(33)
@@ -1301,8 +1300,8 @@ static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float 
     return total;
 }
 
-/* Update the errors and the sharpness of model and expert, and the calibration of the joint probabilities, with a
- * label.  k, expert: the functions of model and expert.  O(classes). */
+/* With a label, update the errors and the sharpness of model and expert, and the calibration of the joint
+ * probabilities.  k, expert: the functions of model and expert.  O(classes). */
 static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
         const float k[MACHINE_OUTPUTS], const float expert[MACHINE_OUTPUTS])
 {
@@ -1365,7 +1364,8 @@ static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
     return status;
 }
 
-/* Fix the expert's units: copy the current statistics of the standardiser, or the given scaling.  O(D). */
+/* Fix the expert's units: copy the current statistics of the standardiser, or the constants that scale the inputs.
+ * O(D). */
 static void machine_fix_units(machine_t *s)
 {
     MACHINE_LOOP(42)
@@ -1495,7 +1495,7 @@ static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const flo
     }
 }
 
-/* Learn the sample x with label y; both have been checked. */
+/* Learn the sample x, whose labels are in s->y; both have been checked. */
 static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
 {
     if (s->frozen != 0) {
@@ -1520,7 +1520,7 @@ static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
     return status;
 }
 
-/* Learn the sample x of class number label; both have been checked. */
+/* Learn the sample x of class ``label``; both have been checked. */
 static int32_t machine_take_class(machine_t *s, const float x[MACHINE_DIM], int32_t label)
 {
     MACHINE_LOOP(52)
@@ -1665,8 +1665,8 @@ int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
     return MACHINE_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
- * another number.
+/* A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+ * gives another number.
  *
  * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
  * sum cancels a leading bit: at least one floating-point library rounds such sums wrongly. */
@@ -1681,7 +1681,7 @@ static inline float machine_strained(float part)
     return (0.5f * part) + (((subnormal + nothing) * MACHINE_MAGNIFIED) + (rest * MACHINE_CANCELLED));
 }
 
-/* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
+/* A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536. */
 static inline float machine_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;

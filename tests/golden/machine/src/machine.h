@@ -22,7 +22,7 @@ extern "C" {
 
 #define MACHINE_DIM 2 /* number of inputs, D */
 #define MACHINE_FEATURES 16 /* number of features, F; features are computed from the inputs */
-#define MACHINE_GROUP_SIZE 2 /* number of trained parameters in each block of units that share a covariance, B */
+#define MACHINE_GROUP_SIZE 2 /* number of trained parameters, B, in each block of units that share a covariance */
 #define MACHINE_GROUPS 16 /* number of blocks of units that share a covariance */
 #define MACHINE_OUTPUTS 3 /* number of values that a prediction writes */
 #define MACHINE_CLASSES 3 /* number of classes */
@@ -34,7 +34,7 @@ extern "C" {
 #define MACHINE_SNAPSHOT_BYTES 752u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0x624BC780u /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0x3220C5A6u /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0xD782C77Du /* of the files in src/, which must be of the same run of pykernel generate */
+#define MACHINE_STAMP 0xD782C77Du /* the code in src/: all of its files must be of the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -69,7 +69,7 @@ enum {
 typedef struct {
     /* The model is f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma). */
     float frequencies[MACHINE_FEATURES][MACHINE_DIM]; /* w */
-    float a[MACHINE_OUTPUTS][MACHINE_FEATURES]; /* a, in units of the output */
+    float a[MACHINE_OUTPUTS][MACHINE_FEATURES]; /* a, in units of u */
     float b[MACHINE_OUTPUTS][MACHINE_FEATURES]; /* b */
     /* The linear part of each class's function. */
     /* weights of the inputs sqrt(D) z; the last one belongs to the constant 1 */
@@ -99,7 +99,7 @@ typedef struct {
      * these means) */
     int32_t compared;
     /* A prediction whose label has not come yet. */
-    float mark; /* the mark of the sample of the stored prediction */
+    float mark; /* the mark of the sample whose prediction is stored */
     float given_value[MACHINE_OUTPUTS]; /* the rule's own predictions */
     float given_expert[MACHINE_OUTPUTS]; /* the linear expert's predictions */
     int32_t longest_wait; /* number of calls for which a prediction waits for its label; 0: labels come at once */
@@ -145,20 +145,21 @@ void machine_reset(machine_t *s);
  * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS]);
 
-/* Learn one sample: the input x belongs to class number label, counted from 0.
+/* Learn one sample: the input x belongs to the class whose number, counted from 0, is ``label``.
  *
- * Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other
+ * There is one function for each class; it should be at least 1 for inputs of this class, and at most -1 for other
  * inputs.
- * Two classes share one function, which should be at least 1 for the second class.
+ * With two classes, there is only one function, which should be at least 1 for the second class and at most -1 for the
+ * first.
  * O(N D) for N frequencies.
  * Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and
  * the
  * model is then unchanged. */
 int32_t machine_update(machine_t *s, const float x[MACHINE_DIM], int32_t label);
 
-/* Write the most likely class of x to label, as a number from 0.  O(N D) for N frequencies.
+/* Write to ``label`` the number of the most likely class of x, counted from 0.  O(N D) for N frequencies.
  *
- * Returns DONE, or REFUSED_INPUT with label unchanged. */
+ * Returns DONE, or REFUSED_INPUT with ``label`` unchanged. */
 int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *label);
 
 /* Write the probability of each class at x to p.  O(N D) for N frequencies.
@@ -172,7 +173,8 @@ int32_t machine_freeze(machine_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
- * Only one prediction waits for its label at a time; meanwhile, further calls take O(1).
+ * Only one prediction waits for its label at a time.  Until this label comes, further calls store no prediction, except
+ * for an interval.
  * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
  * If the result is not DONE, nothing has changed. */
 int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM]);
@@ -207,21 +209,23 @@ int32_t machine_save(const machine_t *s, uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
- * stays there.  If power is lost meanwhile, machine_restore therefore finds the old snapshot or the new one.
- * Returns MACHINE_DONE; MACHINE_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or MACHINE_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * stays there, so if power is lost during this call, machine_restore finds the old snapshot or the new one.
+ * Returns MACHINE_DONE.  If the model is damaged, returns MACHINE_SNAPSHOT_INVALID and writes nothing.
+ * If the result is MACHINE_STORAGE_FAILED, the old snapshot is still there: call this function again.
+ * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
+ * one
+ * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns MACHINE_DONE.  If no slot has a good snapshot, returns the reason: MACHINE_SNAPSHOT_MISSING, _FORMAT,
- * _FOREIGN, _BROKEN, _INVALID or MACHINE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
- * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
- * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * _FOREIGN, _BROKEN, _INVALID or MACHINE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
+ * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
+ * good
+ * when it was checked and bad when it was copied, the model is reset.
+ * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t machine_restore(machine_t *s, machine_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

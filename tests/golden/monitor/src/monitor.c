@@ -131,10 +131,10 @@ MONITOR_ASSERT(place_of_repeater, offsetof(monitor_t, repeater) == 640u);
 MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 /* Parameters.  They follow from monitor.toml. */
 #define MONITOR_ABSENT_AFTER 5 /* more than this many consecutive refused samples raise an alarm */
-#define MONITOR_ALARM_RATE 0.001f /* wanted fraction of the fault-free rows that are in alarm */
+#define MONITOR_ALARM_RATE 0.001f /* fraction of the fault-free rows that should be in alarm */
 #define MONITOR_COMMISSIONING 1500 /* number of rows after the warm-up until the monitor is armed */
 #define MONITOR_CORRECTION 0.2f /* a row in alarm raises the threshold by about this number times e */
-#define MONITOR_EXCESS_FIRST 1.0f /* e before the first row */
+#define MONITOR_EXCESS_FIRST 1.0f /* initial value of e */
 #define MONITOR_EXCESS_LEAST 0.05f /* smallest value of e: a smaller one is treated as rounding error */
 #define MONITOR_EXCESS_LIMIT 3.0f /* largest value of e once armed */
 #define MONITOR_FRESH 8 /* number of rows after which a Gaussian can judge a row */
@@ -153,9 +153,10 @@ MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 #define MONITOR_SMOOTHING 0.7f /* weight of a new score in the level; 1: the level is the score */
 #define MONITOR_TAIL 4.919583f /* c: the fraction ``alarm_rate`` of the rows should exceed q + c e */
 #define MONITOR_TAIL_OF_ROWS 10.0f /* nu: degrees of freedom of the bank's t-distributions */
-#define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
+#define MONITOR_THRESHOLD_HORIZON 1000 /* number of recent rows that q and e describe */
 #define MONITOR_TOKEN_RATE 0.0015f /* number of tokens that each row adds */
-#define MONITOR_TOKENS_MOST 21.0f /* largest number of rows in alarm that are learned in succession once armed */
+/* largest number of tokens; an armed monitor pays one token to learn a row in alarm */
+#define MONITOR_TOKENS_MOST 21.0f
 #define MONITOR_UNMET_MOST 6001 /* rows of known regimes since the candidate began are counted up to this number */
 #define MONITOR_UPPER 0.1f /* p: fraction of the rows that exceed q; larger than alarm_rate */
 #define MONITOR_WARMUP 500 /* number of rows at the beginning without alarms */
@@ -494,8 +495,8 @@ static MONITOR_INLINE float monitor_bounded(float x, float most)
     return -most;
 }
 
-/* Replace z by R'^-1 z, with each element clipped to +- most.  Elements of z before number ``first`` must be
- * zero.  O(n^2 / 2). */
+/* Replace z by R'^-1 z, with each element clipped to +- most.  Elements of z with an index below
+ * ``first`` must be zero.  O(n^2 / 2). */
 static void monitor_whiten(const float *r, float *z, int32_t first, int32_t n, float most)
 {
     int32_t row = monitor_upper_row_of(first, n);
@@ -549,7 +550,7 @@ static MONITOR_INLINE float monitor_log2_one_plus(float x)
     const float scale = monitor_pow2(1 - exponent);
     u = u * scale;
     float half = 0.5f;
-    /* 1 + f lies between 1 / sqrt(2) and sqrt(2) */
+    /* choose the exponent so that 1 + f lies between 1 / sqrt(2) and sqrt(2) */
     if (u > MONITOR_TWICE_SQRT_2) {
         half = 0.25f;
         exponent = exponent + 1;
@@ -571,7 +572,7 @@ static inline float monitor_lengthened(float square)
             * monitor_log2_one_plus(square * monitor_ratio(1.0f, MONITOR_TAIL_OF_ROWS));
 }
 
-/* log2(x) for x > 0, within 4 ulp where x >= 2 or x <= 1/2.  Zero, infinity and NaN give NaN or infinity. */
+/* log2(x) for x > 0, within 4 ulp where x >= 2 or x <= 1/2.  If x or 1 / x is infinite or NaN, the result is NaN. */
 static MONITOR_INLINE float monitor_log2_of(float x)
 {
     if (x >= 1.0f) {
@@ -686,8 +687,8 @@ static void monitor_innovate(monitor_t *s, const float x[MONITOR_DIM])
     s->innovation = square;
 }
 
-/* Write the surprise under the course to s->surprise[0]: the surprise of the innovation, but at most that under the
- * bank. */
+/* Write the surprise under the course to s->surprise[0]: the surprise of the innovation, but at most the surprise under
+ * the bank. */
 static void monitor_surprise_by_course(monitor_t *s)
 {
     const float own = monitor_lengthened(s->innovation)
@@ -741,7 +742,7 @@ static float monitor_judge_row(monitor_t *s, const float x[MONITOR_DIM])
     return most;
 }
 
-/* Update the level by a score. */
+/* Update the level with a score. */
 static void monitor_raise_level(monitor_t *s, float score, bool first)
 {
     const float before = first ? score : s->level;
@@ -752,8 +753,8 @@ static void monitor_raise_level(monitor_t *s, float score, bool first)
 static MONITOR_INLINE float monitor_threshold_of(const monitor_t *s)
 {
     float beyond = s->excess * MONITOR_TAIL;
-    /* no level is above ``level_end``: limit the threshold to its value for levels that are distributed uniformly from
-     * q to ``level_end`` */
+    /* no level is above ``level_end``: q + c e must not exceed the threshold for levels distributed uniformly from q to
+     * ``level_end`` */
     const float room = MONITOR_INSIDE * (MONITOR_LEVEL_END - s->quantile);
     if (beyond > room) {
         beyond = room;
@@ -897,7 +898,8 @@ static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
                 + monitor_left_of(s->innovation, s->turned[j]));
         const float by_bank = monitor_ratio(s->parts[j], MONITOR_TAIL_OF_ROWS
                 + monitor_left_of(s->distance, s->parts[j]));
-        /* the bank has already learned the regime that has just become normal, but the course has not */
+        /* just after a regime has become normal, the bank has already learned it but the course has not, so only the
+         * bank is used */
         if (((int32_t)s->settling > 0) || (by_course < by_bank)) {
             by_course = by_bank;
         }
@@ -947,8 +949,9 @@ static bool monitor_notice(monitor_t *s, const float x[MONITOR_DIM], bool warm)
     return alarmed;
 }
 
-/* Store the row as the previous row, and count for how many rows each sensor has kept its value.  If rate is above
- * 0, also update how often each sensor repeats its value, and the sensor's smallest step.  O(D). */
+/* Store the row as the previous row, and count for how many rows each sensor has kept its value.  If ``rate`` is
+ * above 0, also update the fraction of the rows in which each sensor repeats its value, and the sensor's smallest step.
+ *  O(D). */
 static void monitor_pass_on(monitor_t *s, const float x[MONITOR_DIM], float rate)
 {
     MONITOR_LOOP(20)
@@ -984,8 +987,9 @@ static int32_t monitor_stay_awake(monitor_t *s, const float x[MONITOR_DIM])
     return alarmed ? MONITOR_NOVEL : MONITOR_FROZEN;
 }
 
-/* Raise each diagonal element of a root to at least the standard deviation of rounding errors and of the sensor's
- * quantisation.  O(n). */
+/* Raise each diagonal element of a root to at least the standard deviation of the sensor's rounding errors, and to at
+ * least
+ * that of its quantisation.  O(n). */
 static void monitor_keep_wide(const monitor_t *s, float *r, const float middle[MONITOR_DIM], int32_t n)
 {
     int32_t row = 0;
@@ -1034,7 +1038,7 @@ static void monitor_start_course(monitor_t *s, const float x[MONITOR_DIM])
     s->followed = (uint16_t)(1);
 }
 
-/* Start a regime around the first row.  O(D^2). */
+/* Start the first regime and the course at the first row.  O(D^2). */
 static void monitor_start(monitor_t *s, const float x[MONITOR_DIM])
 {
     monitor_start_at(s, x);
@@ -1079,7 +1083,7 @@ static void monitor_drop_candidate(monitor_t *s)
 
 /* Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns at the
  * usual rate,
- * or at the low rate of a monitor that has run for ``threshold_horizon`` rows.  O(1). */
+ * instead of the low rate of a monitor that has run for its whole horizon.  O(1). */
 static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool armed)
 {
     if (((int32_t)s->taught == 0) || (((int32_t)s->below == 60) && !corrects)) {
@@ -1110,11 +1114,11 @@ static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool arm
     if (s->level > s->quantile) {
         float more = s->level - s->quantile;
         if (armed) {
-            /* e follows the median, so that a fault moves e no further than any other row: half of all exponential
+            /* e follows the median, so a fault moves e no further than any other row does; half of all exponential
              * excesses are above e ln 2 */
             more = (more > (MONITOR_LN_2 * s->excess)) ? (2.0f * s->excess) : 0.0f;
         } else if (corrects) {
-            /* the excess is clipped to the intended distance of the threshold from q, plus e */
+            /* clip the excess to c e, the intended distance of the threshold from q, plus e */
             const float most = s->excess * (MONITOR_TAIL + 1.0f);
             if (more > most) {
                 more = most;
@@ -1178,7 +1182,7 @@ static void monitor_teach(monitor_t *s, bool alarm, bool corrects, bool fast)
 }
 
 /* Replace R'R by keep^2 R'R + z z' by Givens rotations; z is overwritten.  O(n^2).
- * norms: working memory for the squared lengths of the columns above the diagonal. */
+ * norms: working memory for the squared length of each column's part above the diagonal. */
 static void monitor_blend(float *r, float *z, float *norms, float keep, int32_t n)
 {
     MONITOR_LOOP(23)
@@ -1303,8 +1307,8 @@ static bool monitor_has_room(const monitor_t *s)
     return ((int32_t)s->known < MONITOR_COMPONENTS) || (monitor_normal_regimes(s) > 1);
 }
 
-/* Whether all pairs are compared before the candidate becomes a regime, so that the row with which it does costs less.
- * */
+/* Whether all pairs are already compared by the rows before the one that makes the candidate a regime.  That row then
+ * compares none, so that it costs less. */
 static bool monitor_compares_early(void)
 {
     const int32_t rows = (MONITOR_PATIENCE < MONITOR_RELEARN_SOON) ? MONITOR_PATIENCE : MONITOR_RELEARN_SOON;
@@ -1318,13 +1322,13 @@ static MONITOR_INLINE float monitor_heavy(const monitor_t *s, int32_t k)
     return (s->weights[k] > 1.0f) ? s->weights[k] : 1.0f;
 }
 
-/* Regime i's share of the weight of regimes i and j. */
+/* Regime i's share of the total weight of regimes i and j. */
 static float monitor_part_of_both(const monitor_t *s, int32_t i, int32_t j)
 {
     return monitor_ratio(monitor_heavy(s, i), monitor_heavy(s, i) + monitor_heavy(s, j));
 }
 
-/* Add z z' to R'R by Givens rotations; afterwards z is zero.  Elements of z before number ``first`` must be zero.
+/* Add z z' to R'R by Givens rotations; afterwards z is zero.  Elements of z with an index below ``first`` must be zero.
  * O(n^2). */
 static void monitor_take_up(float *r, float *z, int32_t first, int32_t n, int32_t width)
 {
@@ -1352,8 +1356,7 @@ static void monitor_take_up(float *r, float *z, int32_t first, int32_t n, int32_
     }
 }
 
-/* Merge two Gaussians into one with the mean and the covariance of their mixture, and write its root to s->merged.
- * O(D^3 / 3). */
+/* Write to s->merged the root of the covariance of the mixture of Gaussians i and j.  O(D^3 / 3). */
 static void monitor_merge_roots(monitor_t *s, int32_t i, int32_t j)
 {
     const float part = monitor_part_of_both(s, i, j);
@@ -1396,7 +1399,8 @@ static float monitor_loss_of_merging(monitor_t *s, int32_t i, int32_t j)
             + (monitor_heavy(s, j) * (both - monitor_volume(s, j)));
 }
 
-/* Compare the next pair of regimes, if there is one.  O(D^3 / 3). */
+/* If not all pairs of regimes have been compared, compute the loss of merging the next pair, and keep the best pair.
+ * O(D^3 / 3). */
 static void monitor_compare_next(monitor_t *s)
 {
     int32_t i = 1;
@@ -1572,12 +1576,12 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
     const bool warm = monitor_warming(s);
     const bool alarmed = monitor_notice(s, x, warm);
     const bool armed = monitor_is_armed(s);
-    /* the candidate of the previous alarm is kept until here, for ``acknowledge`` */
+    /* the candidate of the previous alarm was kept until this alarm, so that ``acknowledge`` could accept it */
     if (armed && alarmed && (s->episode == 1)) {
         monitor_drop_candidate(s);
     }
     const bool strange = monitor_is_strange(s);
-    /* in the warm-up there are no alarms: strange rows belong to regimes that are not known yet */
+    /* the threshold learns no strange rows in the warm-up: they belong to regimes that are not known yet */
     if (judged && (s->watched >= monitor_floor_shift(MONITOR_WARMUP + 3, 2)) && !(warm && strange)) {
         monitor_teach(s, alarmed, !warm, (int32_t)s->settling > 0);
     }
@@ -1653,7 +1657,7 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
     return status;
 }
 
-/* Learn the sample x with label y; both have been checked. */
+/* Learn the sample x, whose labels are in s->y; both have been checked. */
 static int32_t monitor_take(monitor_t *s, const float x[MONITOR_DIM])
 {
     if (s->frozen != 0) {
@@ -1694,7 +1698,7 @@ int32_t monitor_freeze(monitor_t *s, int32_t frozen)
     return MONITOR_DONE;
 }
 
-/* Number of rows since the alarm of the latest row began; 0 if the latest row is not in alarm. */
+/* Length of the latest row's alarm so far, in rows; 0 if the latest row is not in alarm. */
 static float monitor_since_alarm(const monitor_t *s)
 {
     return ((int32_t)s->quiet == 0) ? (float)s->episode : 0.0f;
@@ -1887,7 +1891,7 @@ static void monitor_forget_blame(monitor_t *s)
     monitor_begin_story(s);
 }
 
-/* Forget level, threshold and alarm. */
+/* Forget the level, the threshold and the alarm. */
 static void monitor_forget_threshold(monitor_t *s)
 {
     s->level = 0.0f;
@@ -1947,8 +1951,8 @@ int32_t monitor_restart(monitor_t *s)
     return MONITOR_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
- * another number.
+/* A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+ * gives another number.
  *
  * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
  * sum cancels a leading bit: at least one floating-point library rounds such sums wrongly. */
@@ -1963,7 +1967,7 @@ static inline float monitor_strained(float part)
     return (0.5f * part) + (((subnormal + nothing) * MONITOR_MAGNIFIED) + (rest * MONITOR_CANCELLED));
 }
 
-/* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
+/* A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536. */
 static inline float monitor_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;

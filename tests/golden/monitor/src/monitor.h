@@ -27,7 +27,7 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 492u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0x14AD6D3Fu /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0x8E3FED27u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x8D496960u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0x8D496960u /* the code in src/: all of its files must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -58,8 +58,7 @@ enum {
     MONITOR_REGIME = 13, /* several sensors at once have values that were never seen together */
     /* the row was learned.  Alarms are raised, but unknown states that repeat still become normal */
     MONITOR_UNARMED = 14,
-    /* there is no regime that could be acknowledged, rejected or unlearned; nothing changed */
-    MONITOR_NOTHING_NEW = -10,
+    MONITOR_NOTHING_NEW = -10, /* there is nothing to acknowledge, reject or unlearn; nothing changed */
     MONITOR_NO_ROOM = -11, /* no normal regime would be left, or there are no two regimes to merge; nothing changed */
     MONITOR_ABSENT = -12, /* alarm: more than five consecutive samples were refused; the model did not change */
     MONITOR_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
@@ -81,10 +80,10 @@ typedef struct {
     float excess; /* e: mean excess over q */
     float shift; /* s: the correction that keeps the wanted alarm rate */
     float tokens; /* number of rows in alarm from which the threshold may still learn */
-    int32_t episode; /* number of rows since the present alarm began; 0: there is none */
+    int32_t episode; /* length of the present episode so far, in rows; 0: there is none */
     int32_t age; /* number of rows after the warm-up; counting stops when the monitor is armed */
     uint16_t taught; /* number of rows that q and e have learned, at most the horizon */
-    uint8_t below; /* number of learned rows since the latest one above q */
+    uint8_t below; /* number of rows learned since the level was last above q */
     uint8_t quiet; /* number of quiet rows since the episode's latest row in alarm */
     /* The explanation of the present alarm or, if there is none, of the last alarm. */
     float shares[MONITOR_DIM]; /* mean share of each sensor in the alarm */
@@ -96,14 +95,15 @@ typedef struct {
     float others; /* mean of the squared distance without the culprit's part */
     uint16_t culprit; /* the sensor with the largest share */
     uint16_t told; /* number of rows of the alarm with this culprit */
-    uint8_t abrupt; /* 1: the course alone would have raised the alarm */
+    uint8_t abrupt; /* 1: in the alarm's first row, the surprise under the course alone was above the threshold */
     uint8_t reserved_blame[3]; /* always zero: keeps the size a multiple of the largest member */
     /* Statistics of consecutive rows, of repeated values, and of surprises. */
     float usual[2]; /* usual surprise under the course and under the bank */
     float spread[2]; /* twice the mean squared excess over the usual surprise */
     float middle[MONITOR_DIM]; /* mean of the rows */
     float before[MONITOR_DIM]; /* the previous row */
-    /* smallest change of each sensor from one row to the next: the step of the sensor's converter, or nearly zero */
+    /* smallest nonzero change of each sensor from one row to the next: the converter's step, or nearly zero if values
+     * are not rounded */
     float least_step[MONITOR_DIM];
     float repeats[MONITOR_DIM]; /* fraction of the rows in which a sensor repeats its value */
     /* root of the joint covariance of a row and the previous row */
@@ -119,7 +119,7 @@ typedef struct {
     float means[(MONITOR_COMPONENTS + 1)][MONITOR_DIM];
     /* R of each Gaussian, where R'R is its covariance: an upper triangle, row by row from the diagonal on */
     float roots[(MONITOR_COMPONENTS + 1)][((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)];
-    uint16_t counts[(MONITOR_COMPONENTS + 1)]; /* number of rows that a Gaussian has learned, up to horizon */
+    uint16_t counts[(MONITOR_COMPONENTS + 1)]; /* number of rows that a Gaussian has learned, at most the horizon */
     uint16_t unmet; /* number of rows of known regimes since the candidate began */
     uint16_t sought; /* number of pairs that were compared */
     uint8_t rejected[MONITOR_COMPONENTS]; /* 1: the regime is rejected, so its rows are in alarm */
@@ -143,7 +143,8 @@ typedef struct {
     float partner[(MONITOR_DIM * 2)];
     float norms[(MONITOR_DIM * 2)];
     float parts[MONITOR_DIM]; /* each sensor's part of the squared distance */
-    float merged[((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)]; /* root of the Gaussian to which two Gaussians are merged */
+    /* root of the Gaussian into which two Gaussians are merged */
+    float merged[((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)];
     int32_t nearest; /* the regime that explains the row best */
     int32_t forbidden; /* 1: a rejected regime explains the row, and no normal regime explains it better */
     int32_t barring; /* the rejected regime that explains the row best */
@@ -173,34 +174,35 @@ void monitor_reset(monitor_t *s);
  * model is then unchanged. */
 int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM]);
 
-/* Write one number to score: how surprising x would be as the next row, from -64 to 64.  Usual rows have a score of
+/* Write one number to ``score``: how surprising x would be as the next row, from -64 to 64.  For usual rows, ``score``
+ * is
  * about 0.  O(K D^2).
  *
- * Returns DONE, or REFUSED_INPUT with score unchanged. */
+ * Returns DONE, or REFUSED_INPUT with ``score`` unchanged. */
 int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
 
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
-/* Write three numbers to state: the level, its threshold, and the number of rows since the alarm began, which is 0 if
- * the latest row is
- * not in alarm.
+/* Write three numbers to ``state``: the level, its threshold, and the number of rows since the alarm began, which is 0
+ * if the latest
+ * row is not in alarm.
  *
- * Returns DONE, or REFUSED_STATE with state unchanged. */
+ * Returns DONE, or REFUSED_STATE with ``state`` unchanged. */
 int32_t monitor_alarm(const monitor_t *s, float state[3]);
 
-/* Write each sensor's share in the present alarm to parts.  If there is no alarm now, the shares are those of the
- * last alarm.
+/* Write each sensor's share in the present alarm to ``parts``.  If there is no alarm now, write the shares in
+ * the last alarm.
  *
- * Returns the alarm's kind (UNKNOWN to REGIME), DONE if there is no alarm now, or REFUSED_STATE with parts unchanged.
- * */
+ * Returns the alarm's kind (UNKNOWN to REGIME), DONE if there is no alarm now, or REFUSED_STATE with ``parts``
+ * unchanged. */
 int32_t monitor_blame(const monitor_t *s, float parts[MONITOR_DIM]);
 
-/* Write one number to shares for each place of the bank: the fraction of the latest rows that belong to the regime in
- * this place, -1 if
- * the regime is rejected, or 0 if the place is unused.
+/* Write one number to ``shares`` for each place of the bank: the fraction of the latest rows that belong to the regime
+ * in this place,
+ * -1 if the regime is rejected, or 0 if the place is unused.
  *
- * Returns DONE, or REFUSED_STATE with shares unchanged. */
+ * Returns DONE, or REFUSED_STATE with ``shares`` unchanged. */
 int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS]);
 
 /* Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there is no
@@ -217,7 +219,8 @@ int32_t monitor_acknowledge(monitor_t *s);
  * merge. */
 int32_t monitor_reject(monitor_t *s);
 
-/* Remove the newest regime, if it was added after the warm-up, whether by learning, by acknowledge or by reject.
+/* Remove the newest regime, if it was added after the warm-up, whether by learning, by ``acknowledge`` or by
+ * ``reject``.
  * Regimes that were merged to make room for the newest regime stay merged.  O(D^2).
  *
  * Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that no normal regime would be left. */
@@ -256,21 +259,23 @@ int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
- * stays there.  If power is lost meanwhile, monitor_restore therefore finds the old snapshot or the new one.
- * Returns MONITOR_DONE; MONITOR_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or MONITOR_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * stays there, so if power is lost during this call, monitor_restore finds the old snapshot or the new one.
+ * Returns MONITOR_DONE.  If the model is damaged, returns MONITOR_SNAPSHOT_INVALID and writes nothing.
+ * If the result is MONITOR_STORAGE_FAILED, the old snapshot is still there: call this function again.
+ * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
+ * one
+ * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns MONITOR_DONE.  If no slot has a good snapshot, returns the reason: MONITOR_SNAPSHOT_MISSING, _FORMAT,
- * _FOREIGN, _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
- * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
- * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * _FOREIGN, _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
+ * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
+ * good
+ * when it was checked and bad when it was copied, the model is reset.
+ * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -78,7 +78,7 @@ PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 7
 #define PRESSURE_ALD_THRESHOLD 0.002 /* a sample is not stored if kappa is at most this */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_ETA 0.5 /* learning rate */
-#define PRESSURE_GAMMA 0.5 /* factor of |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid) */
+#define PRESSURE_GAMMA 0.5 /* the gamma of the formulas above: the factor of |a - b|^2, |a - b|_1, |a - b| or a'b */
 #define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
 #define PRESSURE_KAPPA_LEAST 0.001 /* smallest Schur complement; only rounding errors could lead to a smaller value */
 #define PRESSURE_LABEL_LIMIT 1000000.0 /* largest |y| that is accepted */
@@ -380,7 +380,7 @@ static inline double pressure_exp_negative(double x)
     return (1.0 + (high + ((r * r * q) - low))) * pressure_pow2(k);
 }
 
-/* k = exp(-gamma distance), distance = |a - b|^2 and gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15. */
+/* k = exp(-gamma distance), where distance = |a - b|^2 and gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15. */
 static inline double pressure_gaussian(double distance)
 {
     return pressure_exp_negative(-(PRESSURE_GAMMA * distance));
@@ -968,7 +968,7 @@ static void pressure_take_out(pressure_t *s, int32_t r, int32_t count)
     pressure_project_late(s, r);
 }
 
-/* Move each vector after the removed vector r one position forward.  O(N D). */
+/* Move each vector after the removed vector r to the preceding position.  O(N D). */
 static void pressure_close_gap(pressure_t *s, int32_t r)
 {
     const int32_t last = s->n - 1;
@@ -1180,9 +1180,11 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     return PRESSURE_ADDED;
 }
 
-/* Learn the sample x with label s->y, then reduce the expansion.  Mitchinson et al. 2003, eq. 2-6, or another rule.
+/* Learn the sample x with label s->y, by eq. 2-6 of Mitchinson et al. 2003 or by another rule; then reduce the
+ * expansion.
  *
- * Returns RESTARTED if learning cannot have led to the model's state; parts of the model may then have changed. */
+ * Returns RESTARTED if the model diverges, or if learning cannot have led to its state; parts of the model may then
+ * have changed. */
 static int32_t pressure_attempt(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -1246,7 +1248,7 @@ static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Learn the sample x with label y; both have been checked. */
+/* Learn the sample x, whose labels are in s->y; both have been checked. */
 static int32_t pressure_take(pressure_t *s, const double x[PRESSURE_DIM])
 {
     if (s->frozen != 0) {
@@ -1268,7 +1270,7 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
     return pressure_take(s, x);
 }
 
-/* Compute distances and kernel values to the expansion vectors, and the part of x that is outside their span. */
+/* Compute the distances and kernel values between x and the expansion vectors, and the part of x outside their span. */
 static void pressure_compare(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -1318,8 +1320,8 @@ int32_t pressure_refresh(pressure_t *s)
     return PRESSURE_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
- * another number.
+/* A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+ * gives another number.
  *
  * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
  * sum cancels a leading bit: at least one floating-point library rounds such sums wrongly. */
@@ -1334,7 +1336,7 @@ static inline double pressure_strained(double part)
     return (0.5 * part) + (((subnormal + nothing) * PRESSURE_MAGNIFIED) + (rest * PRESSURE_CANCELLED));
 }
 
-/* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
+/* A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536. */
 static inline double pressure_made_up(double center, double size, int32_t halvings, int32_t seed)
 {
     double shrunk = size;

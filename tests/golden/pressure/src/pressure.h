@@ -27,7 +27,7 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 360u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x88244171u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x76439D0Au /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0x1B2622A7u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x1B2622A7u /* the code in src/: all of its files must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -49,7 +49,8 @@ enum {
     PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector with the smallest cost */
-    /* the budget was full: the sample had the smallest cost and was not stored; multipliers may have changed */
+    /* the sample was not stored, usually because the budget was full and no vector had a smaller cost; multipliers may
+     * have changed */
     PRESSURE_DISCARDED = 3,
     PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: it was not stored; multipliers changed */
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
@@ -122,7 +123,7 @@ int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], doub
  * model is then unchanged. */
 int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y);
 
-/* Write the novelty of x to y: the part of its squared norm that is outside the span of the expansion vectors.
+/* Write the novelty of x to y: the part of x's squared norm that is outside the span of the expansion vectors.
  *
  * The novelty is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).
  * Returns DONE, or REFUSED_INPUT with y unchanged. */
@@ -133,8 +134,8 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 
 /* Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
  *
- * O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  A model with a state that learning
- * cannot reach is reset. */
+ * O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  If learning could not have
+ * led to the model's state, the model is reset. */
 int32_t pressure_refresh(pressure_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
@@ -168,21 +169,23 @@ int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
- * stays there.  If power is lost meanwhile, pressure_restore therefore finds the old snapshot or the new one.
- * Returns PRESSURE_DONE; PRESSURE_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or PRESSURE_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * stays there, so if power is lost during this call, pressure_restore finds the old snapshot or the new one.
+ * Returns PRESSURE_DONE.  If the model is damaged, returns PRESSURE_SNAPSHOT_INVALID and writes nothing.
+ * If the result is PRESSURE_STORAGE_FAILED, the old snapshot is still there: call this function again.
+ * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
+ * one
+ * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns PRESSURE_DONE.  If no slot has a good snapshot, returns the reason: PRESSURE_SNAPSHOT_MISSING, _FORMAT,
- * _FOREIGN, _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
- * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
- * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * _FOREIGN, _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
+ * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
+ * good
+ * when it was checked and bad when it was copied, the model is reset.
+ * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.
