@@ -161,7 +161,7 @@ def test_the_device_starts_from_a_recording(tmp_path, content, labels):
     pykernel.generate(spec, tmp_path / "c")
     source = {folder: (tmp_path / folder / "src" / "flow.c").read_bytes() for folder in "abc"}
     assert source["a"] == source["b"] != source["c"]
-    with pytest.raises(UserError, match="leave start out"):
+    with pytest.raises(UserError, match="leave the argument out"):
         pykernel.generate(spec, tmp_path / "d", start=(x, y), memory=model.memory)
     with pytest.raises(UserError, match="learned none of the recording's 150 rows"):
         pykernel.generate(spec, tmp_path / "d", start=(np.full_like(x, np.inf), y))

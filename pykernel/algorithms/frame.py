@@ -506,8 +506,8 @@ def begun(m: Framed) -> Bool:
 def expect(m: Framed, x: Real[DIM]) -> Index:
     """Announce that the label of x will come later, and store the current prediction for x until then.  O(answer).
 
-    Only one prediction waits for its label at a time.  Until this label comes, further calls store no prediction, except
-    for an interval.
+    Only one prediction waits for its label at a time: until this label comes, further calls store no prediction.  For
+    intervals, however, up to 16 predictions wait at the same time.
     Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
     If the result is not DONE, nothing has changed.
     """

@@ -44,7 +44,7 @@ SNAPSHOT_STATUSES = {
     "SNAPSHOT_INVALID": (-104, "the model has a number that learning cannot produce"),
     "STORAGE_FAILED": (
         -105,
-        "a callback failed, or the bytes that were read differ from those written or read before",
+        "a callback failed, or a slot did not return the bytes that were written or read before",
     ),
     "SNAPSHOT_FORMAT": (-106, "the snapshot has the format of another version of pykernel"),
 }

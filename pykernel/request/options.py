@@ -40,7 +40,7 @@ AllJobs = Annotated[
     Opt(
         "Number of parallel processes.",
         "N",
-        without="as many as save time",
+        without="chosen to save time",
         rare=True,
         was=("--scheduler", "--workers"),
     ),

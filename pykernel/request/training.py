@@ -73,7 +73,7 @@ class Training:
     cv: Annotated[
         str | int,
         Opt(
-            "Cross-validation: leave-one-out (deleted or, as in paper 004, kept) or S folds.",
+            "Cross-validation: leave-one-out (deleted, or kept as in paper 004) or S folds.",
             "deleted|kept|S",
             key="training.cv",
         ),
@@ -84,7 +84,7 @@ class Training:
             "Criterion by which width and ridge are chosen.",
             "error|press",
             key="training.by",
-            without="error of classes",
+            without="error for classes, press for numbers",
             was=("--score",),
         ),
     ] = None

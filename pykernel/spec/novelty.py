@@ -68,7 +68,7 @@ class Novelty(Section):
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: RowsOrTime = Field(
         500,
-        description="number of rows at the start that raise no alarms; the threshold begins to learn after a quarter of these rows",
+        description="number of rows at the start that raise no alarms; the threshold begins to adapt after a quarter of these rows",
     )
     relearn_after: RowsOrTime = Field(
         80,
@@ -76,7 +76,7 @@ class Novelty(Section):
     )
     life: Literal["known", "changing", "fixed"] = Field(
         "known",
-        description='whether the machine gets new normal states. `"known"`: all normal states occur during commissioning. After commissioning, the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as with `"known"`, but the threshold of the armed monitor no longer learns',
+        description='whether the machine gets new normal states. `"known"`: all normal states occur during commissioning. After commissioning, the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as with `"known"`, but once the monitor is armed, its threshold no longer adapts',
     )
     commissioning: Annotated[
         RowsOrTime,

@@ -304,7 +304,7 @@ class Input(Section):
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,
-        description="formulas by which the firmware computes inputs from measurements. Each is a text `NAME = …`, which pykernel does not evaluate, but prints in the generated header. `plan` and `fit` copy the formulas from a table that `pykernel table` made",
+        description="formulas by which the firmware computes inputs from measurements. Each is a text `NAME = …`. pykernel does not evaluate the formulas; it only prints them in the generated header. `plan` and `fit` copy the formulas from a table that `pykernel table` made",
     )
 
     @field_validator("max_abs", mode="before")
@@ -334,17 +334,17 @@ class StandardisedInput(Input):
         16,
         ge=2,
         le=32,
-        description="number of samples at the start; only the standardiser learns from these samples, not the model (status `OBSERVED`)",
+        description="number of samples at the start from which the standardiser learns, but the model does not (status `OBSERVED`)",
     )
     horizon: int = Field(
         2000,
         ge=10,
         le=1_000_000,
-        description="how many of the latest samples the running mean and standard deviation describe",
+        description="the running mean and standard deviation describe about this many of the latest samples",
     )
     outliers: Literal["clip", "hold"] = Field(
         "clip",
-        description='with `standardise`, what happens to a single input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest usual value; for each input, the model learns which of the two is better',
+        description='with `standardise`, what happens to an input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest usual value; for each input, the model learns which of the two is better',
     )
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
@@ -469,7 +469,7 @@ class KernelSection(Section):
     )
     max_value: Annotated[float | None, _of_kernels("max_value")] = Field(
         None,
-        description="`custom`: largest k(x, x) of all inputs within `max_abs`; larger values are clipped",
+        description="`custom`: an upper bound of k(x, x) for inputs within `max_abs`; kernel values are clipped to ± this number",
     )
 
 

@@ -39,7 +39,10 @@ class StagedLabel(Label):
         description='with `[mixture]`: a weight for each class, such as the cost of missing it; the class with the largest product of probability and weight is predicted. `"balanced"`: the weight of a class is 1 / √(its share of the labels). The weights do not change `NAME_probability`',
     )
     horizon: int = Field(
-        2000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
+        2000,
+        ge=10,
+        le=1_000_000,
+        description="with `center`: the running mean describes about this many of the latest labels",
     )
 
 

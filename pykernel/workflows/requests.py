@@ -351,7 +351,7 @@ class Plan:
     instructions: Annotated[str | int | None, Opt("Limit for one call, in the worst case.", "N", without="any")] = None
     cycles: Annotated[
         str | int | None,
-        Opt("Limit for one call in cycles, for a CPU whose cycles are known.", "N", without="any", rare=True),
+        Opt("Limit on the cycles of one call, for a CPU whose cycles are known.", "N", without="any", rare=True),
     ] = None
     target: Annotated[str | None, Opt("The CPU, emulated.", "TARGET", without="any")] = None
     time: Annotated[float, Opt("Time for trials.", "SECONDS", least=1, most=10_000_000)] = 120.0

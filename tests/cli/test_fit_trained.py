@@ -92,7 +92,7 @@ def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
             "--set training.cv is 'kept'; with --set training.model=trained it must be a number of folds",
         ),
         (["--set", "training.loss=hinge"], "--set training.loss is 'hinge'; it must be squared or absolute"),
-        (["--flash", "20"], "but one vector of 2 inputs"),
+        (["--flash", "20"], "but a model with one vector of 2 inputs"),
     ],
 )
 def test_what_is_not_of_this_model_is_refused(table: Any, run: Any, options: list[str], sentence: str) -> None:

@@ -1396,7 +1396,7 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == said
     text = " ".join(page.split())
     assert f"{ERROR['float32'] * 2**23:g} · 2⁻²³" in text and f"more than {100 * rounding.COARSE:g} %" in text
-    for limit in (f"{onnx_graph.ONNX_LIMIT // 2**20} MiB, and {onnx_graph.NODES:,} nodes",):
+    for limit in (f"{onnx_graph.ONNX_LIMIT // 2**20} MiB and {onnx_graph.NODES:,} nodes",):
         assert limit in text
     assert machine.REACH == 1e6
     for estimator in import_sklearn._readers():

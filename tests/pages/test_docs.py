@@ -364,7 +364,7 @@ def test_the_smallest_spec_is_whole_and_a_rule_needs_what_the_page_says():
     page = (ROOT / "docs" / "reference/spec.md").read_text(encoding="utf-8")
     content = tomllib.loads(re.search(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1])
     assert make_spec(content).learning.rule == "spectrum-ekf"
-    assert "Only `name` and the inputs are required, so this is a whole spec" in page
+    assert "Only `name` and the inputs are required, so this is a complete spec" in page
     for rule in rules():
         named = content | {"learning": {"rule": rule}}
         if rule in ("nlms", "rls", "quadratic-rls", "gmm"):

@@ -590,7 +590,7 @@ def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
         np.savetxt(f"{name}.csv", np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="")
         report = pykernel.plan(f"{name}.csv", label="y", labels="never", trials=2, jobs=1, output=name).report
         told = inertia_told(report)
-        assert (told is not None and "[signal] averages" in told) == (name == "lagged")
+        assert (told is not None and "add averages or lags to [signal]" in told) == (name == "lagged")
     errors = lagged - x[:, 1]
     there = np.ones(500, bool)
     assert follows(errors[:, None], there) == pytest.approx(np.corrcoef(errors[1:], errors[:-1])[0, 1])

@@ -236,7 +236,7 @@ def learn(m: NystromModel, x: Real[DIM]) -> Index:
 
 @kernel
 def select(m: NystromModel) -> Index:
-    """Choose the basis from the reservoir, by EFVS or SGMA, and learn the reservoir's labels again.
+    """Choose the basis from the reservoir, by EFVS or SGMA, and relearn the labels in the reservoir.
 
     O(N rho v (N + D) + M N^2).
     Returns DONE, or TOO_FEW with nothing changed if there is no sample.

@@ -48,7 +48,7 @@ class FisherStatus(IntEnum):
     TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
     ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
     NOT_TRAINED = -6  # the model was not trained on all samples: call train after the last update
-    FULL = -7  # too many samples were collected for the precision of R: call restart
+    FULL = -7  # the limit of samples for this precision has been reached: call restart
     REFUSED_LEVERAGE = -8  # the leverage of the sample is too close to 1, or the model was trained without the sample
 
 

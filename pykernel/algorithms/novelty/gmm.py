@@ -379,8 +379,8 @@ def settle(m: GmmModel, rejected: Index) -> Index:
 
 @kernel
 def acknowledge(m: GmmModel) -> Index:
-    """Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there is no
-    candidate, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2 D^3).
+    """Accept the alarm as normal: its rows, which were gathered as a candidate, immediately become a regime.  If there is
+    no candidate, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2 D^3).
 
     Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that the bank is full and has no two regimes to merge.
     """

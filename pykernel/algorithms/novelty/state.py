@@ -16,7 +16,7 @@ WEIGHT_MOST = 5000
 class GmmStatus(IntEnum):
     """Status codes that only monitors return.  DONE: the row was learned."""
 
-    BORN = 1  # the row was learned, and the bank has a new regime.  This ends a lasting alarm
+    BORN = 1  # the row was learned, and the bank has a new regime.  If there was an alarm, it ends
     STRANGE = 2  # the row was learned by the candidate for a new regime, not by a known regime
     WARMING = 3  # the row was learned.  There are no alarms yet
     NOVEL = 4  # alarm: the level is above its threshold
@@ -26,7 +26,7 @@ class GmmStatus(IntEnum):
     DRIFT = 10  # a sensor changes slowly
     STUCK = 11  # a sensor repeats its value
     NOISE = 12  # a sensor became noisier
-    REGIME = 13  # several sensors at once have values that were never seen together
+    REGIME = 13  # the values of several sensors have never been seen in this combination
     UNARMED = 14  # the row was learned.  Alarms are raised, but unknown states that repeat still become normal
     NOTHING_NEW = -10  # there is nothing to acknowledge, reject or unlearn; nothing changed
     NO_ROOM = -11  # no normal regime would be left, or there are no two regimes to merge; nothing changed

@@ -29,8 +29,7 @@ class OnlineStatus(IntEnum):
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the expansion vector with the smallest cost
-    # the sample was not stored, usually because the budget was full and no vector had a smaller cost; multipliers may have changed
-    DISCARDED = 3
+    DISCARDED = 3  # the sample was not stored, usually because the budget was full; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: it was not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
     RESTARTED = 8  # the model diverged or had an impossible state: it has forgotten all samples, including this one

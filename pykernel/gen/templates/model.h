@@ -40,13 +40,13 @@ extern "C" {
 #define {{ macro }}_CLASSES {{ classes }} /* number of classes; a label is one of 0 to {{ classes - 1 }} */
 {% endif %}
 {% if persists -%}
-#define {{ macro }}_STATE_BYTES {{ state_bytes }}u /* the model: the first bytes of {{ name }}_t */
-#define {{ macro }}_RAM_BYTES {{ ram_bytes }}u /* sizeof({{ name }}_t): the model, then its working memory */
+#define {{ macro }}_STATE_BYTES {{ state_bytes }}u /* size of the learned state: the first bytes of {{ name }}_t */
+#define {{ macro }}_RAM_BYTES {{ ram_bytes }}u /* sizeof({{ name }}_t): the learned state, then the working memory */
 {% else -%}
 #define {{ macro }}_STATE_BYTES 0u /* nothing is learned on the device */
 #define {{ macro }}_RAM_BYTES {{ ram_bytes }}u /* sizeof({{ name }}_t): working memory */
 {% endif -%}
-#define {{ macro }}_CONST_BYTES {{ const_bytes }}u /* flash for tables and learned values; the code is not counted */
+#define {{ macro }}_CONST_BYTES {{ const_bytes }}u /* bytes of tables and learned values in flash; the code is not counted */
 {% if persists -%}
 #define {{ macro }}_SNAPSHOT_BYTES {{ snapshot_bytes }}u /* size of a snapshot, which is a saved model */
 {% endif -%}
@@ -65,7 +65,7 @@ extern "C" {
 {% if persists -%}
 #define {{ macro }}_STATE_KIND 0x{{ "%08X" % state_kind }}u /* models with the same number can load each other's snapshots */
 {% endif -%}
-#define {{ macro }}_STAMP {{ stamp }} /* the code in src/: all of its files must be of the same run of pykernel generate */
+#define {{ macro }}_STAMP {{ stamp }} /* all files in src/ must come from the same run of pykernel generate */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
 {%- if bounds %}
 

@@ -12,8 +12,8 @@ typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offs
  * Returns {{ macro }}_DONE, or {{ macro }}_SNAPSHOT_INVALID with the buffer unchanged. */
 {{ calls.save }};
 
-/* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
- * before it changes the model.
+/* Replace the model with the snapshot in the buffer.  The snapshot need not be trusted: this function checks every
+ * number before it changes the model.
  * Returns {{ macro }}_DONE, or {{ macro }}_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 {{ calls.load }};
 
@@ -21,17 +21,17 @@ typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offs
  * stays there, so if power is lost during this call, {{ name }}_restore finds the old snapshot or the new one.
  * Returns {{ macro }}_DONE.  If the model is damaged, returns {{ macro }}_SNAPSHOT_INVALID and writes nothing.
  * If the result is {{ macro }}_STORAGE_FAILED, the old snapshot is still there: call this function again.
- * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes one
- * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
+ * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 {{ calls.store }};
 
-/* Replace the model by the newest good snapshot of the two slots.
+/* Replace the model with the newest good snapshot of the two slots.
  * Returns {{ macro }}_DONE.  If no slot has a good snapshot, returns the reason: {{ macro }}_SNAPSHOT_MISSING, _FORMAT,
  * _FOREIGN, _BROKEN, _INVALID or {{ macro }}_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
  * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 {{ calls.restore }};
 

@@ -47,7 +47,7 @@ class Expansion(VectorsSection):
 
     trained: Training | None = Field(
         None,
-        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` of the training; a spec with another `center` or `scale` is refused. `rows`, `data`: the number of rows of the training table, and a digest by which `simulate` recognises these rows. `low`, `high`: the smallest and the largest value of each input in these rows. `promise`: the error that `plan` promised, and half the width of its interval",
+        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` that the training used; a spec with another `center` or `scale` is refused. `rows`, `data`: the number of rows of the training table, and a digest by which `simulate` recognises these rows. `low`, `high`: the smallest and the largest value of each input in these rows. `promise`: the error that `plan` promised, and half the width of the interval around this error",
     )
     weights: Rows | None = Field(
         None,

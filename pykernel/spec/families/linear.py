@@ -73,7 +73,7 @@ class LinearLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count (with 0.99, the last 100)",
     )
     prior_variance: Annotated[float, Of(*RECURSIVE), SQUARED] = Field(
         100.0, gt=0, description="variance of the weights before the first sample; its inverse is the ridge penalty"

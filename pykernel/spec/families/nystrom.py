@@ -80,7 +80,7 @@ class NystromLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32, it must be 1 or at most 0.99999",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count (with 0.99, the last 100); in float32, it must be 1 or at most 0.99999",
     )
     samples: Annotated[int | None, Counts(f"{WITHOUT_RESERVOIR}: leave samples out", *CHOSEN)] = Field(
         None,
@@ -110,7 +110,7 @@ class BasisSection(Section):
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
-        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of it outside the span of the basis. If the basis is full, the sample replaces the vector whose removal increases the residuals of a reservoir (a random selection of earlier samples) least. `"efvs"`, `"sgma"`: `NAME_select()` chooses the basis vectors one by one from the reservoir; each step chooses the row that most reduces the relative residual (`efvs`) or the trace of the residual (`sgma`)',
+        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of the sample that is outside the span of the basis. If the basis is full, the sample replaces the least useful vector: its removal increases the residuals of a reservoir least. The reservoir is a random selection of earlier samples. `"efvs"`, `"sgma"`: `NAME_select()` chooses the basis vectors one by one from the reservoir; each step chooses the row that most reduces the relative residual (`efvs`) or the trace of the residual (`sgma`)',
     )
     candidates: Annotated[int, SELECTED] = Field(
         59, ge=1, le=4096, description="`efvs`, `sgma`: number of rows that are compared in each step"
@@ -128,7 +128,7 @@ class BasisSection(Section):
         0,
         ge=0,
         le=2**22,
-        description="how many samples back the reservoir reaches, at least `samples`; 0: it holds each of the last 4,194,304 samples with the same probability",
+        description="how many samples back the reservoir reaches, at least `samples`; 0: each of the last 4,194,304 samples is in the reservoir with the same probability",
     )
     cache: Annotated[bool, STREAM] = Field(
         True,

@@ -90,7 +90,7 @@ class KernelLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32, it must be 1 or at most 0.9999",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count (with 0.99, the last 100); in float32, it must be 1 or at most 0.9999",
     )
     noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried(30, 1e-5, 100)] = Field(
         0.01,

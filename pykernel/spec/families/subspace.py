@@ -108,7 +108,7 @@ class SubspaceLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="forgetting factor of the ridge head: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32, it must be 1 or at most 0.99999",
+        description="forgetting factor of the ridge head: about the last 1 / (1 - forgetting) samples count (with 0.99, the last 100); in float32, it must be 1 or at most 0.99999",
     )
     eta: Annotated[float, OF_HEAD, LOGISTIC, TRIED_ETA] = Field(
         0.5, gt=0, lt=2, description="step of the logistic head, relative to the largest safe step"

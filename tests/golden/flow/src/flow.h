@@ -27,13 +27,13 @@ extern "C" {
 #define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
 #define FLOW_EXPERT 4 /* number of inputs of the linear expert, including the constant 1 */
 
-#define FLOW_STATE_BYTES 1184u /* the model: the first bytes of flow_t */
-#define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the model, then its working memory */
-#define FLOW_CONST_BYTES 128u /* flash for tables and learned values; the code is not counted */
+#define FLOW_STATE_BYTES 1184u /* size of the learned state: the first bytes of flow_t */
+#define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the learned state, then the working memory */
+#define FLOW_CONST_BYTES 128u /* bytes of tables and learned values in flash; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x7935E77Du /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0xC02E09F8u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0x93E57AABu /* the code in src/: all of its files must be of the same run of pykernel generate */
+#define FLOW_STAMP 0x93E57AABu /* all files in src/ must come from the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -58,7 +58,7 @@ enum {
     FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is from another model, whose memory has another layout or meaning */
     FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     FLOW_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or the bytes that were read differ from those written or read before */
+    /* a callback failed, or a slot did not return the bytes that were written or read before */
     FLOW_STORAGE_FAILED = -105,
     FLOW_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -178,8 +178,8 @@ int32_t flow_freeze(flow_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
- * Only one prediction waits for its label at a time.  Until this label comes, further calls store no prediction, except
- * for an interval.
+ * Only one prediction waits for its label at a time: until this label comes, further calls store no prediction.  For
+ * intervals, however, up to 16 predictions wait at the same time.
  * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
  * If the result is not DONE, nothing has changed. */
 int32_t flow_expect(flow_t *s, const float x[FLOW_DIM]);
@@ -207,8 +207,8 @@ typedef int32_t (*flow_read_fn)(void *context, int32_t slot, uint32_t offset, ui
  * Returns FLOW_DONE, or FLOW_SNAPSHOT_INVALID with the buffer unchanged. */
 int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
 
-/* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
- * before it changes the model.
+/* Replace the model with the snapshot in the buffer.  The snapshot need not be trusted: this function checks every
+ * number before it changes the model.
  * Returns FLOW_DONE, or FLOW_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
 
@@ -216,19 +216,18 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
  * stays there, so if power is lost during this call, flow_restore finds the old snapshot or the new one.
  * Returns FLOW_DONE.  If the model is damaged, returns FLOW_SNAPSHOT_INVALID and writes nothing.
  * If the result is FLOW_STORAGE_FAILED, the old snapshot is still there: call this function again.
- * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
- * one
- * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
+ * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
-/* Replace the model by the newest good snapshot of the two slots.
+/* Replace the model with the newest good snapshot of the two slots.
  * Returns FLOW_DONE.  If no slot has a good snapshot, returns the reason: FLOW_SNAPSHOT_MISSING, _FORMAT,
  * _FOREIGN, _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
  * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 

@@ -27,14 +27,14 @@ extern "C" {
 #define LEVEL_GROUPS 1 /* number of blocks of units that share a covariance */
 #define LEVEL_PACKED 136 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 
-#define LEVEL_STATE_BYTES 680u /* the model: the first bytes of level_t */
-#define LEVEL_RAM_BYTES 848u /* sizeof(level_t): the model, then its working memory */
-#define LEVEL_CONST_BYTES 237u /* flash for tables and learned values; the code is not counted */
+#define LEVEL_STATE_BYTES 680u /* size of the learned state: the first bytes of level_t */
+#define LEVEL_RAM_BYTES 848u /* sizeof(level_t): the learned state, then the working memory */
+#define LEVEL_CONST_BYTES 237u /* bytes of tables and learned values in flash; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 704u /* size of a snapshot, which is a saved model */
 #define LEVEL_LABEL_SCALE 1048576 /* a label or a prediction of 1 is written as this number */
 #define LEVEL_CONFIG_HASH 0x628E9AC5u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x345D1388u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x0AE88F9Au /* the code in src/: all of its files must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x0AE88F9Au /* all files in src/ must come from the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -57,7 +57,7 @@ enum {
     LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is from another model, whose memory has another layout or meaning */
     LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     LEVEL_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or the bytes that were read differ from those written or read before */
+    /* a callback failed, or a slot did not return the bytes that were written or read before */
     LEVEL_STORAGE_FAILED = -105,
     LEVEL_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -141,8 +141,8 @@ int32_t level_freeze(level_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
- * Only one prediction waits for its label at a time.  Until this label comes, further calls store no prediction, except
- * for an interval.
+ * Only one prediction waits for its label at a time: until this label comes, further calls store no prediction.  For
+ * intervals, however, up to 16 predictions wait at the same time.
  * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
  * If the result is not DONE, nothing has changed. */
 int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM]);
@@ -170,8 +170,8 @@ typedef int32_t (*level_read_fn)(void *context, int32_t slot, uint32_t offset, u
  * Returns LEVEL_DONE, or LEVEL_SNAPSHOT_INVALID with the buffer unchanged. */
 int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 
-/* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
- * before it changes the model.
+/* Replace the model with the snapshot in the buffer.  The snapshot need not be trusted: this function checks every
+ * number before it changes the model.
  * Returns LEVEL_DONE, or LEVEL_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 
@@ -179,19 +179,18 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
  * stays there, so if power is lost during this call, level_restore finds the old snapshot or the new one.
  * Returns LEVEL_DONE.  If the model is damaged, returns LEVEL_SNAPSHOT_INVALID and writes nothing.
  * If the result is LEVEL_STORAGE_FAILED, the old snapshot is still there: call this function again.
- * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
- * one
- * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
+ * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
-/* Replace the model by the newest good snapshot of the two slots.
+/* Replace the model with the newest good snapshot of the two slots.
  * Returns LEVEL_DONE.  If no slot has a good snapshot, returns the reason: LEVEL_SNAPSHOT_MISSING, _FORMAT,
  * _FOREIGN, _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
  * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 

@@ -28,13 +28,13 @@ extern "C" {
 #define MACHINE_CLASSES 3 /* number of classes */
 #define MACHINE_EXPERT 3 /* number of inputs of the linear expert, including the constant 1 */
 
-#define MACHINE_STATE_BYTES 728u /* the model: the first bytes of machine_t */
-#define MACHINE_RAM_BYTES 976u /* sizeof(machine_t): the model, then its working memory */
-#define MACHINE_CONST_BYTES 128u /* flash for tables and learned values; the code is not counted */
+#define MACHINE_STATE_BYTES 728u /* size of the learned state: the first bytes of machine_t */
+#define MACHINE_RAM_BYTES 976u /* sizeof(machine_t): the learned state, then the working memory */
+#define MACHINE_CONST_BYTES 128u /* bytes of tables and learned values in flash; the code is not counted */
 #define MACHINE_SNAPSHOT_BYTES 752u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0x624BC780u /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0x3220C5A6u /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0xD782C77Du /* the code in src/: all of its files must be of the same run of pykernel generate */
+#define MACHINE_STAMP 0xD782C77Du /* all files in src/ must come from the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -60,7 +60,7 @@ enum {
     MACHINE_SNAPSHOT_FOREIGN = -102,
     MACHINE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     MACHINE_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or the bytes that were read differ from those written or read before */
+    /* a callback failed, or a slot did not return the bytes that were written or read before */
     MACHINE_STORAGE_FAILED = -105,
     MACHINE_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -173,8 +173,8 @@ int32_t machine_freeze(machine_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and store the current prediction for x until then.  O(N D) for N
  * frequencies.
  *
- * Only one prediction waits for its label at a time.  Until this label comes, further calls store no prediction, except
- * for an interval.
+ * Only one prediction waits for its label at a time: until this label comes, further calls store no prediction.  For
+ * intervals, however, up to 16 predictions wait at the same time.
  * Returns DONE, or FROZEN if learning is switched off, or a status below 0 that says why the input was refused.
  * If the result is not DONE, nothing has changed. */
 int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM]);
@@ -202,8 +202,8 @@ typedef int32_t (*machine_read_fn)(void *context, int32_t slot, uint32_t offset,
  * Returns MACHINE_DONE, or MACHINE_SNAPSHOT_INVALID with the buffer unchanged. */
 int32_t machine_save(const machine_t *s, uint8_t buffer[MACHINE_SNAPSHOT_BYTES]);
 
-/* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
- * before it changes the model.
+/* Replace the model with the snapshot in the buffer.  The snapshot need not be trusted: this function checks every
+ * number before it changes the model.
  * Returns MACHINE_DONE, or MACHINE_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged.
  * */
 int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES]);
@@ -212,19 +212,18 @@ int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
  * stays there, so if power is lost during this call, machine_restore finds the old snapshot or the new one.
  * Returns MACHINE_DONE.  If the model is damaged, returns MACHINE_SNAPSHOT_INVALID and writes nothing.
  * If the result is MACHINE_STORAGE_FAILED, the old snapshot is still there: call this function again.
- * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
- * one
- * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
+ * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_fn read, void *context);
 
-/* Replace the model by the newest good snapshot of the two slots.
+/* Replace the model with the newest good snapshot of the two slots.
  * Returns MACHINE_DONE.  If no slot has a good snapshot, returns the reason: MACHINE_SNAPSHOT_MISSING, _FORMAT,
  * _FOREIGN, _BROKEN, _INVALID or MACHINE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
  * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t machine_restore(machine_t *s, machine_read_fn read, void *context);
 

@@ -21,13 +21,13 @@ extern "C" {
 #define MONITOR_DIM 3 /* number of inputs, D */
 #define MONITOR_COMPONENTS 4 /* largest number of Gaussians, K; each known regime is one Gaussian */
 
-#define MONITOR_STATE_BYTES 468u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 648u /* sizeof(monitor_t): the model, then its working memory */
-#define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
+#define MONITOR_STATE_BYTES 468u /* size of the learned state: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 648u /* sizeof(monitor_t): the learned state, then the working memory */
+#define MONITOR_CONST_BYTES 0u /* bytes of tables and learned values in flash; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 492u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0x14AD6D3Fu /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0x8E3FED27u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x8D496960u /* the code in src/: all of its files must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0x8D496960u /* all files in src/ must come from the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -45,7 +45,7 @@ enum {
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     MONITOR_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
-    MONITOR_BORN = 1, /* the row was learned, and the bank has a new regime.  This ends a lasting alarm */
+    MONITOR_BORN = 1, /* the row was learned, and the bank has a new regime.  If there was an alarm, it ends */
     MONITOR_STRANGE = 2, /* the row was learned by the candidate for a new regime, not by a known regime */
     MONITOR_WARMING = 3, /* the row was learned.  There are no alarms yet */
     MONITOR_NOVEL = 4, /* alarm: the level is above its threshold */
@@ -55,7 +55,7 @@ enum {
     MONITOR_DRIFT = 10, /* a sensor changes slowly */
     MONITOR_STUCK = 11, /* a sensor repeats its value */
     MONITOR_NOISE = 12, /* a sensor became noisier */
-    MONITOR_REGIME = 13, /* several sensors at once have values that were never seen together */
+    MONITOR_REGIME = 13, /* the values of several sensors have never been seen in this combination */
     /* the row was learned.  Alarms are raised, but unknown states that repeat still become normal */
     MONITOR_UNARMED = 14,
     MONITOR_NOTHING_NEW = -10, /* there is nothing to acknowledge, reject or unlearn; nothing changed */
@@ -67,7 +67,7 @@ enum {
     MONITOR_SNAPSHOT_FOREIGN = -102,
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     MONITOR_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or the bytes that were read differ from those written or read before */
+    /* a callback failed, or a slot did not return the bytes that were written or read before */
     MONITOR_STORAGE_FAILED = -105,
     MONITOR_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -205,9 +205,9 @@ int32_t monitor_blame(const monitor_t *s, float parts[MONITOR_DIM]);
  * Returns DONE, or REFUSED_STATE with ``shares`` unchanged. */
 int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS]);
 
-/* Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there is no
- * candidate, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2
- * D^3).
+/* Accept the alarm as normal: its rows, which were gathered as a candidate, immediately become a regime.  If there is
+ * no candidate, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.
+ * O(K^2 D^3).
  *
  * Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that the bank is full and has no two regimes to
  * merge. */
@@ -252,8 +252,8 @@ typedef int32_t (*monitor_read_fn)(void *context, int32_t slot, uint32_t offset,
  * Returns MONITOR_DONE, or MONITOR_SNAPSHOT_INVALID with the buffer unchanged. */
 int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES]);
 
-/* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
- * before it changes the model.
+/* Replace the model with the snapshot in the buffer.  The snapshot need not be trusted: this function checks every
+ * number before it changes the model.
  * Returns MONITOR_DONE, or MONITOR_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged.
  * */
 int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES]);
@@ -262,19 +262,18 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
  * stays there, so if power is lost during this call, monitor_restore finds the old snapshot or the new one.
  * Returns MONITOR_DONE.  If the model is damaged, returns MONITOR_SNAPSHOT_INVALID and writes nothing.
  * If the result is MONITOR_STORAGE_FAILED, the old snapshot is still there: call this function again.
- * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
- * one
- * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
+ * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
-/* Replace the model by the newest good snapshot of the two slots.
+/* Replace the model with the newest good snapshot of the two slots.
  * Returns MONITOR_DONE.  If no slot has a good snapshot, returns the reason: MONITOR_SNAPSHOT_MISSING, _FORMAT,
  * _FOREIGN, _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
  * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 

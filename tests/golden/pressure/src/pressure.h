@@ -21,13 +21,13 @@ extern "C" {
 #define PRESSURE_N_MAX 6 /* the budget: largest number of expansion vectors, N */
 #define PRESSURE_OUTPUTS 1 /* number of values that a prediction writes */
 
-#define PRESSURE_STATE_BYTES 336u /* the model: the first bytes of pressure_t */
-#define PRESSURE_RAM_BYTES 760u /* sizeof(pressure_t): the model, then its working memory */
-#define PRESSURE_CONST_BYTES 328u /* flash for tables and learned values; the code is not counted */
+#define PRESSURE_STATE_BYTES 336u /* size of the learned state: the first bytes of pressure_t */
+#define PRESSURE_RAM_BYTES 760u /* sizeof(pressure_t): the learned state, then the working memory */
+#define PRESSURE_CONST_BYTES 328u /* bytes of tables and learned values in flash; the code is not counted */
 #define PRESSURE_SNAPSHOT_BYTES 360u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x88244171u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x76439D0Au /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0x1B2622A7u /* the code in src/: all of its files must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x1B2622A7u /* all files in src/ must come from the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -49,8 +49,7 @@ enum {
     PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector with the smallest cost */
-    /* the sample was not stored, usually because the budget was full and no vector had a smaller cost; multipliers may
-     * have changed */
+    /* the sample was not stored, usually because the budget was full; multipliers may have changed */
     PRESSURE_DISCARDED = 3,
     PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: it was not stored; multipliers changed */
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
@@ -62,7 +61,7 @@ enum {
     PRESSURE_SNAPSHOT_FOREIGN = -102,
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     PRESSURE_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or the bytes that were read differ from those written or read before */
+    /* a callback failed, or a slot did not return the bytes that were written or read before */
     PRESSURE_STORAGE_FAILED = -105,
     PRESSURE_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -162,8 +161,8 @@ typedef int32_t (*pressure_read_fn)(void *context, int32_t slot, uint32_t offset
  * Returns PRESSURE_DONE, or PRESSURE_SNAPSHOT_INVALID with the buffer unchanged. */
 int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTES]);
 
-/* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
- * before it changes the model.
+/* Replace the model with the snapshot in the buffer.  The snapshot need not be trusted: this function checks every
+ * number before it changes the model.
  * Returns PRESSURE_DONE, or PRESSURE_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged.
  * */
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES]);
@@ -172,19 +171,18 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
  * stays there, so if power is lost during this call, pressure_restore finds the old snapshot or the new one.
  * Returns PRESSURE_DONE.  If the model is damaged, returns PRESSURE_SNAPSHOT_INVALID and writes nothing.
  * If the result is PRESSURE_STORAGE_FAILED, the old snapshot is still there: call this function again.
- * A slot that gives other bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads three whole slots and checks the numbers in each, which reads some parts more than once.  It writes
- * one
- * slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
+ * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
+ * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
-/* Replace the model by the newest good snapshot of the two slots.
+/* Replace the model with the newest good snapshot of the two slots.
  * Returns PRESSURE_DONE.  If no slot has a good snapshot, returns the reason: PRESSURE_SNAPSHOT_MISSING, _FORMAT,
  * _FOREIGN, _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads three whole slots and checks the numbers in two, which reads some parts more than once.  A bad slot is
+ * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
  * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 
