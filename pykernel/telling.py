@@ -579,7 +579,7 @@ CHOICE = {
 def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
     """Say why the planned model is not the model with the smallest error, and why a monitor's estimate differs from the table.
 
-    Returns "" if the planned model has the smallest error, and the estimate equals the table's.
+    Returns "" if there is nothing to explain: the planned model has the smallest error, and a monitor's estimate equals that in the table.
     """
     found, winner = report["choice"], report["winner"]
     parts = []

@@ -162,8 +162,9 @@ def fact_starved(rows: Rows, costs: Rows) -> str:
     better = [n for n, r in parts.items() if r < 0.95]
     return claim(
         worse == list(range(worse[0], worse[-1] + 1)) and better == list(range(better[0], better[-1] + 1)),
-        f"MKLMS has the smaller error from N = {worse[0]} to {worse[-1]} (at N = 8, the error of KLMS is {parts[8]:.1f} times as large), "
-        f"and KLMS from N = {better[0]} to {better[-1]} (at N = 12, that of MKLMS is {1 / parts[12]:.1f} times as large)",
+        f"MKLMS has the smaller error from N = {worse[0]} to {worse[-1]}: at N = 8, the error of KLMS is {parts[8]:.1f} times as large. "
+        f"KLMS has the smaller error from N = {better[0]} to {better[-1]}: at N = 12, the error of MKLMS is {1 / parts[12]:.1f} times "
+        "as large",
     )
 
 
@@ -172,7 +173,7 @@ def fact_starved_fast(rows: Rows, costs: Rows) -> str:
     few, many = [r for n, r in parts.items() if n <= 7], [r for n, r in parts.items() if n >= 11]
     return claim(
         min(few) > 1 and max(many) < 1.2,
-        f"FKLMS has {span(few)} times the error of FMKLMS up to N = 7, and {span(many)} times from N = 11 on",
+        f"Up to N = 7, FKLMS has {span(few)} times the error of FMKLMS; from N = 11 on, it has {span(many)} times this error",
     )
 
 
@@ -221,8 +222,8 @@ def fact_choice(rows: Rows, costs: Rows) -> str:
 def fact_even(rows: Rows, costs: Rows) -> str:
     row = one(rows, experiment="budget", method="fklms", settings="report", when="before", n_max="10")
     return (
-        f"with N = 10, the smallest, the median and the largest gap between neighbours are {float(row['gap_min']):.2f}, "
-        f"{float(row['gap_median']):.2f} and {float(row['gap_max']):.2f} (medians of the realisations)"
+        f"with N = 10, the gaps between neighbours are {float(row['gap_min']):.2f} to {float(row['gap_max']):.2f} wide, "
+        f"with a median of {float(row['gap_median']):.2f} (each number is the median of the realisations)"
     )
 
 

@@ -283,8 +283,9 @@ def fact_ratio(results: Results) -> str:
     times = [shown_time(timed(results, name, 500)) for name in (DIRECT, HAT)]
     return claim(
         ratios[2] > 50 and mine[1] > 10,
-        f"at l = 500, direct leave-one-out takes {times[0]} and the hat matrix {times[1]}, so it takes {ratios[2]:.0f} times as long; "
-        f"{mine[0]:.0f} times if it computes the Gram matrix only once, and {mine[1]:.0f} times if it computes ZᵀZ only once, too",
+        f"at l = 500, direct leave-one-out takes {times[0]}, {ratios[2]:.0f} times as long as the hat matrix ({times[1]}); "
+        f"it takes {mine[0]:.0f} times as long if it computes the Gram matrix only once, and {mine[1]:.0f} times as long "
+        "if it computes ZᵀZ only once, too",
     )
 
 
@@ -299,7 +300,10 @@ def fact_slopes(results: Results) -> str:
 
 def fact_training(results: Results) -> str:
     part = [timed(results, ESTIMATE, l) / timed(results, TRAINING, l) for l in (100, 200, 300, 500)]
-    return claim(max(part) < 0.75, f"{min(part):.1f} to {max(part):.1f} of the time of training from l = 100 on")
+    return claim(
+        max(part) < 0.75,
+        f"For l ≥ 100, if C⁻¹ is already known, the estimate takes {min(part):.1f} to {max(part):.1f} times as long as training",
+    )
 
 
 def fact_refinement(results: Results) -> str:
@@ -363,7 +367,7 @@ def fact_exact(results: Results) -> str:
     trials = sum(int(row["trials"]) for row in results["errors"])
     return claim(
         worst < 1e-20 and differ == 0,
-        f"at most {short(worst)} in all {trials:,} comparisons, and no sample gets another class",
+        f"at most {short(worst)} in all {trials:,} comparisons, and every sample gets the same class",
     )
 
 
@@ -402,9 +406,10 @@ def fact_rates(results: Results) -> str:
 
     return claim(
         most("recoded_gap_mean", 30) < 6 and most("recoded_gap_mean", 200) < 1,
-        f"on average at most {most('recoded_gap_mean', 30):.1f} points from l = 30 on, "
-        f"{most('recoded_gap_mean', 100):.1f} from l = 100 on and {most('recoded_gap_mean', 200):.1f} from l = 200 on; on a single data set "
-        f"it is up to {most('recoded_gap_max', 30):.0f}, {most('recoded_gap_max', 100):.0f} and {most('recoded_gap_max', 200):.0f}",
+        f"For l ≥ 30, the difference between the two rates is at most {most('recoded_gap_mean', 30):.1f} points on average and "
+        f"{most('recoded_gap_max', 30):.0f} points on a single data set; for l ≥ 100, it is at most {most('recoded_gap_mean', 100):.1f} and "
+        f"{most('recoded_gap_max', 100):.0f} points; for l ≥ 200, at most {most('recoded_gap_mean', 200):.1f} and "
+        f"{most('recoded_gap_max', 200):.0f} points",
     )
 
 
@@ -444,7 +449,8 @@ def fact_selection(results: Results) -> str:
 
     return (
         f"By error rate, the exact estimate's choice is better by {more(30, 'rate', 1)} points at l = 30 and by "
-        f"{more(300, 'rate', 1)} at l = 300; by PRESS, the paper's choice is better by {more(30, 'press', -1)} and {more(300, 'press', -1)}"
+        f"{more(300, 'rate', 1)} at l = 300; by PRESS, the paper's choice is better by {more(30, 'press', -1)} points at l = 30 "
+        f"and by {more(300, 'press', -1)} at l = 300"
     )
 
 
@@ -474,7 +480,10 @@ def fact_optimism(results: Results) -> str:
 
 def fact_count(results: Results) -> str:
     rate, printed = (100 * erratum(results, "values", what) for what in ("rate", "printed rate"))
-    return claim(printed > 2 * rate, f"the printed rule counts {printed:.0f} % mistakes where there are {rate:.0f} %")
+    return claim(
+        printed > 2 * rate,
+        f"the printed rule counts {printed:.0f} % of the patterns as mistakes, but only {rate:.0f} % are misclassified",
+    )
 
 
 def fact_coding(results: Results) -> str:
@@ -488,7 +497,9 @@ def fact_coding(results: Results) -> str:
 
 def fact_fisher(results: Results) -> str:
     angle = erratum(results, "fisher")
-    return claim(angle < 1e-12, "the cosine of the two vectors of multipliers is 1 to 12 digits")
+    return claim(
+        angle < 1e-12, "the cosine of the angle between the two vectors of multipliers differs from 1 by less than 1e-12"
+    )
 
 
 FACTS: dict[str, Callable[[Results], str]] = {

@@ -424,8 +424,8 @@ def take_class(m: Framed, x: Real[DIM], label: Index) -> Index:
 def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
     """Learn one sample: the input x belongs to the class whose number, counted from 0, is ``label``.
 
-    There is one function for each class; it should be at least 1 for inputs of this class, and at most -1 for other inputs.
-    With two classes, there is only one function, which should be at least 1 for the second class and at most -1 for the first.
+    The prediction f(x) has one value for each class; the largest value belongs to the predicted class.
+    With two classes, f(x) is a single value; if it is positive, the second class is predicted, otherwise the first.
     O(learn).
     Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and the
     model is then unchanged.

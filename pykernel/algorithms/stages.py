@@ -140,7 +140,7 @@ class StageConfig(Config):
     label_unit: Real  # 2^40 / label_limit
     label_clip: Real  # a label's distance from the prediction is clipped to this many usual errors
     noise_first: Real  # the noise before it is estimated
-    noise_known: Real  # lower limit of the fraction of the labels' variance that counts as explained
+    noise_known: Real  # the fraction of the labels' variance that the model explains is taken to be at least this
     noise_low: Real  # smallest noise
     noise_high: Real  # largest noise
     low: Real  # smallest prediction

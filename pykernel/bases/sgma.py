@@ -265,8 +265,8 @@ class Exhaustive(Selector):
     view: "function" is rule 4.2 of paper 002, with G = K, and chooses the same rows as FVS if the diagonal is 1.
     "column" is rule 4.1, with G = K^2.
 
-    If K fits into ``memory`` (8 l^2 bytes, in addition to C), its l^2 kernel values are kept.  Otherwise l^2 kernel
-    values are computed for each vector (3 l^2 in the column view), 8 MB at a time.  The column view needs O(l^3) once.
+    If C and the l^2 values of K (8 l^2 bytes) fit into ``memory``, K is kept.  Otherwise l^2 kernel values
+    are computed for each vector (3 l^2 in the column view), 8 MB at a time.  The column view needs O(l^3) once.
 
     As f falls, its rounding errors become relatively larger.  If f_i has dropped by a factor of 1e8, it is computed
     again from its column, O(l n) (column view: O(l^2)).  The score of the chosen row is computed again from its column.
@@ -392,9 +392,9 @@ class Exhaustive(Selector):
 
 
 def _orthogonal(columns: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Subtract from the rows of ``columns`` (k, l) their projections on the orthonormal rows of ``basis`` (n, l), twice.
+    """Return the rows of ``columns`` (k, l), orthogonalised against the orthonormal rows of ``basis`` (n, l).
 
-    O(k l n).
+    The projections are subtracted in two passes, because one pass leaves rounding errors.  O(k l n).
     """
     for _ in range(2 if len(basis) else 0):
         columns = columns - (columns @ basis.T) @ basis

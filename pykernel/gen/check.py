@@ -221,7 +221,7 @@ class Reference:
     """
 
     PARTS = 4
-    # a call gets at most PIECE / (bytes of the model) rows, so that it takes a fraction of a second and interrupts are noticed
+    # a call gets about PIECE / (bytes of the model) rows, so that it ends within a fraction of a second and Ctrl-C takes effect
     PIECE = 2**24
     AGAIN = 250  # the second pass uses this many rows at the end of each part, or a quarter of the part if that is more
     ASKED = 16  # number of rows in each part about which questions are asked; these rows are spread over the part

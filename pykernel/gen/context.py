@@ -41,10 +41,10 @@ SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
     "SNAPSHOT_FOREIGN": (-102, "the snapshot is from another model, whose memory has another layout or meaning"),
     "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written completely"),
-    "SNAPSHOT_INVALID": (-104, "the model has a number that learning cannot produce"),
+    "SNAPSHOT_INVALID": (-104, "the model or the snapshot has a number that learning cannot produce"),
     "STORAGE_FAILED": (
         -105,
-        "a callback failed, or a slot did not return the bytes that were written or read before",
+        "a callback failed, or a slot's bytes differ from what was written or from an earlier reading",
     ),
     "SNAPSHOT_FORMAT": (-106, "the snapshot has the format of another version of pykernel"),
 }

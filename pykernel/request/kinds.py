@@ -40,7 +40,7 @@ def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
 
 
 def positive_numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Return numbers above zero.  name: the argument's name."""
+    """Return the given numbers, see ``numbers``.  Raises UserError unless all are above zero.  name: the argument's name."""
     found = numbers(given, name)
     for word, number in zip(_parts(given, name), found, strict=True):
         if not 0 < number < math.inf:

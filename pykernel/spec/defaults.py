@@ -274,7 +274,7 @@ def chosen(content: Content) -> dict[str, Any]:
 
 
 def _told(sections: Content) -> str:
-    """Return the name of the rule, followed by the sizes in which recipes with this rule differ."""
+    """Return the name of the rule and its sizes, such as features, because several recipes use the same rule with different sizes."""
     learning = sections["learning"]
     sizes = [f"{key} = {learning[key]}" for key in ("features", "block", "components") if key in learning]
     return ", ".join([str(learning["rule"]), *sizes])

@@ -18,7 +18,7 @@ class Mixture(Section):
 
     blocks: bool = Field(
         False,
-        description="keep only blocks of the linear expert's covariance matrix, each for 8 inputs: memory and time then grow in proportion to D, not to D^2",
+        description="store only the diagonal blocks of the linear expert's covariance matrix, each for 8 inputs: memory and time then grow in proportion to the number of inputs, not to its square",
     )
     last: Annotated[int, Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals"))] = (
         Field(

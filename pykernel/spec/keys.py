@@ -67,7 +67,7 @@ class Keys(Section):
     """The keys that every model has; the fields are named as in the TOML file."""
 
     name: str = Field(
-        description="prefix of every symbol and file in C; it has 1 to 31 characters (a-z, 0-9, single `_`), and starts with a letter"
+        description="prefix of every symbol and file in C; it has 1 to 31 characters (a-z, 0-9, `_`), starts with a letter, does not end with `_`, and does not contain `__`"
     )
     format: Literal[1, 2] = Field(
         FORMAT, description="version of the spec's keys and their meaning, as in docs/versions.md"

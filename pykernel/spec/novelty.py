@@ -17,8 +17,8 @@ UPPER = 0.1
 the false-alarm rate if that is larger."""
 SHAPE, SHAPE_ARMED = 0.2, 0.05
 """Shape of the generalised Pareto distribution beyond the quantile; with 0, the tail would be exponential.  The second
-value is for monitors that will be armed: the threshold of an armed monitor can hardly fall, so it must already fit
-small false-alarm rates when the monitor is armed."""
+value is for monitors that will be armed.  After arming, the threshold can hardly fall, so it must suit small false-alarm
+rates at the moment of arming."""
 CORRECTION, UNDONE = 0.02, 2e-4
 """Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by the first value, or by more if the
 false-alarm rate is small; a row without an alarm lowers it by the second value, or by more if the false-alarm rate is large.  These
@@ -65,7 +65,12 @@ class Novelty(Section):
         le=0.25,
         description="fraction of the rows that may be in alarm during normal operation; the threshold adapts until this fraction is reached",
     )
-    smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
+    smoothing: float = Field(
+        0.7,
+        ge=0.01,
+        le=1,
+        description="weight of the latest row's novelty in the level: level = (1 − smoothing) · level + smoothing · novelty. An alarm lasts while the level is above the threshold",
+    )
     warmup: RowsOrTime = Field(
         500,
         description="number of rows at the start that raise no alarms; the threshold begins to adapt after a quarter of these rows",

@@ -300,11 +300,11 @@ class Input(Section):
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="number of inputs, if they have no names")
     max_abs: Annotated[float | Numbers, SQUARED] = Field(
         1e6,
-        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow. In float32, `max_abs` is at most 1e18. A list gives the largest |x − center| of each input",
+        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · (number of inputs) must not overflow. In float32, `max_abs` is at most 1e18. If `max_abs` is a list, it gives the largest |x − center| of each input",
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,
-        description="formulas by which the firmware computes inputs from measurements. Each is a text `NAME = …`. pykernel does not evaluate the formulas; it only prints them in the generated header. `plan` and `fit` copy the formulas from a table that `pykernel table` made",
+        description="formulas by which the firmware computes inputs from measurements. Each is a string of the form `NAME = …`, where `NAME` is an input. pykernel does not evaluate the formulas; it only prints them in the generated header. `plan` and `fit` copy the formulas from a table that `pykernel table` made",
     )
 
     @field_validator("max_abs", mode="before")
@@ -325,7 +325,7 @@ class StandardisedInput(Input):
 
     standardise: bool = Field(
         False,
-        description="subtract each input's running mean and divide by its running standard deviation; σ is then in standard deviations",
+        description="subtract each input's running mean and divide by its running standard deviation; `[kernel] sigma` is then in units of these standard deviations",
     )
     clip: float = Field(
         5.0, ge=1, le=100, description="standardised inputs are clipped to ± this many standard deviations"
@@ -334,7 +334,7 @@ class StandardisedInput(Input):
         16,
         ge=2,
         le=32,
-        description="number of samples at the start from which the standardiser learns, but the model does not (status `OBSERVED`)",
+        description="number of samples at the start that update the standardiser, but not the model (status `OBSERVED`)",
     )
     horizon: int = Field(
         2000,
@@ -344,11 +344,11 @@ class StandardisedInput(Input):
     )
     outliers: Literal["clip", "hold"] = Field(
         "clip",
-        description='with `standardise`, what happens to an input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest usual value; for each input, the model learns which of the two is better',
+        description='with `standardise`, what happens to an input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest value that was not outlying; for each input, the model learns which of the two is better',
     )
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
-        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center` if the spec gives one, otherwise by its running mean. `"hold"`: the input is replaced by its latest usual value',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center` if the spec gives one, otherwise by its running mean. `"hold"`: the input is replaced by its latest value that was not outlying',
     )
 
 
@@ -478,7 +478,7 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. Without a rule, the spec gets a model for raw data. Its rule is `gmm` if the spec has `[novelty]`, `krls-t` if it has a budget or a kernel that is not Gaussian, `spectrum-softmax` if it has classes, and otherwise `spectrum-ekf` with stages. In int16, the rule is `qklms` if the spec has a budget or a kernel that is not Gaussian, `spectrum-nlms` if it has classes or `eta`, and otherwise `spectrum-ekf`",
+        description="how a sample changes the model. Without a rule, the spec gets a model for raw data. Its rule is `gmm` if the spec has `[novelty]`, `krls-t` if it has a budget or a kernel that is not Gaussian, `spectrum-softmax` if it has classes, and otherwise `spectrum-ekf`. In int16, the rule is `qklms` if the spec has a budget or a kernel that is not Gaussian, `spectrum-nlms` if it has classes or `eta`, and otherwise `spectrum-ekf`",
     )
 
 
@@ -523,12 +523,12 @@ class TargetSection(Section):
     instructions: int | None = Field(
         None,
         gt=0,
-        description="instructions that a call of `update` or of the model's main function may take; needs `name`",
+        description="largest number of instructions in one call of the function that learns (such as `NAME_update`) or of the function that answers (such as `NAME_predict`); needs `name`",
     )
     cycles: int | None = Field(
         None,
         gt=0,
-        description="cycles that a call of `update` or of the model's main function may take; `name` must be a CPU whose cycles pykernel knows: cortex-m0plus",
+        description="largest number of cycles in one call of the function that learns or of the function that answers; `name` must be cortex-m0plus, avr or atmega328p",
     )
 
 

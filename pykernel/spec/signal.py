@@ -77,7 +77,7 @@ class SignalSection(Section):
     )
     resolution: float | Numbers | None = Field(
         None,
-        description="int16: the value of one count of a raw sample in the channel's unit, such as 1 for an ADC's readings. Give one number for all channels, or a list with a number for each channel. If not given, it is the smallest power of two for which the counts fit in 16 bits",
+        description="int16: the value of one count, in the channel's unit, such as 1 for an ADC's readings. Give one number for all channels, or a list with a number for each channel. If not given, it is the smallest power of two for which the counts fit in 16 bits",
     )
     window: int | None = Field(
         None,
@@ -86,7 +86,10 @@ class SignalSection(Section):
         description="number of raw samples from which the features are computed; if not given, the model uses the raw samples themselves",
     )
     rate: float | None = Field(
-        None, ge=1e-9, le=1e9, description="raw samples per second, for bands, frequencies and times"
+        None,
+        ge=1e-9,
+        le=1e9,
+        description='raw samples per second; needed for `bands`, for the features centroid, dominant and flatness, and for times such as `"8 h"` in `[novelty]`',
     )
     hop: int | None = Field(
         None,
@@ -101,7 +104,7 @@ class SignalSection(Section):
     bands: tuple[Band, ...] = Field(
         (),
         strict=False,
-        description="root mean square of each channel between two frequencies in Hz, such as `[[1, 10], [10, 50]]`; needs `rate`, and a window that is a power of two",
+        description="frequency bands in Hz, such as `[[1, 10], [10, 50]]`. Each channel gets one feature for each band: the root mean square of the signal within the band. Needs `rate`, and a window that is a power of two",
     )
     log: bool = Field(
         False,

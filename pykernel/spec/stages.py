@@ -30,7 +30,7 @@ class StagedLabel(Label):
         None,
         ge=2,
         le=1000,
-        description="a label that is farther than this many root mean square errors from the prediction is clipped to this distance, so that an outlying label changes the model only a little",
+        description="largest distance between a label and the prediction, in root mean square errors: a label that is farther away is clipped to this distance, so that an outlying label changes the model only a little",
     )
     weights: Annotated[
         Numbers | Literal["balanced"] | None, Counts("is for classes; leave it out", ("label_kind",), ("class",))
@@ -180,7 +180,7 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
 
 
 def votes(spec: Any) -> bool:
-    """Return whether a linear expert learns classes.  The model then has probabilities."""
+    """Return whether a linear expert learns classes.  If so, the model can compute class probabilities."""
     return spec.label_kind == "class" and getattr(spec, "mixture", None) is not None
 
 

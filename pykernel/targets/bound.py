@@ -284,7 +284,7 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
         for k, (i, _, _) in enumerate(edges)
         for function, times in blocks[i].calls.items()
     ]
-    # there is an unknown for each edge: how many times it is taken.  A block is executed as many times as it is left
+    # each edge has one unknown: the number of times that it is taken.  A block's count is the sum over its outgoing edges
     leaving = [(i, k, 1.0) for k, (i, _, _) in enumerate(edges)]
     unknowns = len(edges) + more
     flow = _sparse(leaving, len(blocks), unknowns) - _sparse(arriving, len(blocks), unknowns)

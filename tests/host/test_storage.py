@@ -199,4 +199,4 @@ def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: 
         assert 24 < found[f"{call}_most"] <= 72, found
         # a check of numbers reads parts again: 1 to 19 times the slot's bytes
         assert 1 <= round(found[f"{call}_check"] / 100 / checks) <= 19
-    assert header.count("a whole slot three times") == header.count("read or checked at most 72 times") == 2
+    assert header.count("a whole slot three times") == header.count("more than 72 readings and checks") == 2

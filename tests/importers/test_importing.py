@@ -1302,7 +1302,7 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
     assert (code, err) == (0, "")
     spec = load_spec("gate.toml")
     vectors = len(spec.expansion.vectors)
-    for text in ("gate: SVMClassifier, float32", "gaussian, gamma 0.25", f"{vectors}", "high, low, mid", "votes",
+    for text in ("gate: SVMClassifier, float32", "gaussian, gamma 0.25", f"{vectors}", "high, low, mid", "each with one vote",
                  " B ", "comparison with the original model", "undecided"):  # fmt: skip
         assert text in out
     assert spec.label.classes == ("high", "low", "mid") and spec.input.columns == tuple("abcd")

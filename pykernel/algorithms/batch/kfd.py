@@ -48,7 +48,7 @@ class FisherStatus(IntEnum):
     TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
     ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
     NOT_TRAINED = -6  # the model was not trained on all samples: call train after the last update
-    FULL = -7  # the limit of samples for this precision has been reached: call restart
+    FULL = -7  # the number of samples has reached the limit for this precision: call restart
     REFUSED_LEVERAGE = -8  # the leverage of the sample is too close to 1, or the model was trained without the sample
 
 
@@ -434,7 +434,7 @@ STAND_INS = standing(
         frame.take_class: collect,
         "O(answer)": "O(P D)",
         **COLLECTS,
-        "There is one function for each class; it should be at least 1 for inputs of this class, and at most -1 for other inputs.": ""
+        "The prediction f(x) has one value for each class; the largest value belongs to the predicted class.": ""
         "Returns FULL if too many samples have been collected.",
     },
     "O(P (P + D))",

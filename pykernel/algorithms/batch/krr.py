@@ -498,9 +498,9 @@ COLLECTS = {
     "memory for samples is full, the sample replaces the oldest one.",
     "Learn one sample: the input x belongs to the class whose number, counted from 0, is ``label``.": "Collect a sample for the "
     "next training; ``label`` is the number of its class, counted from 0.",
-    "There is one function for each class; it should be at least 1 for inputs of this class, and at most -1 for other inputs.": ""
+    "The prediction f(x) has one value for each class; the largest value belongs to the predicted class.": ""
     "If the memory for samples is full, the sample replaces the oldest one.",
-    "With two classes, there is only one function, which should be at least 1 for the second class and at most -1 for the first.": ""
+    "With two classes, f(x) is a single value; if it is positive, the second class is predicted, otherwise the first.": ""
     "The model does not change before train is called.",
 }
 """Sentence in a docstring of the frame -> the replacement for models that collect samples and train later."""

@@ -17,19 +17,19 @@ class GmmStatus(IntEnum):
     """Status codes that only monitors return.  DONE: the row was learned."""
 
     BORN = 1  # the row was learned, and the bank has a new regime.  If there was an alarm, it ends
-    STRANGE = 2  # the row was learned by the candidate for a new regime, not by a known regime
+    STRANGE = 2  # the row was added to the candidate for a new regime, not to a known regime
     WARMING = 3  # the row was learned.  There are no alarms yet
     NOVEL = 4  # alarm: the level is above its threshold
-    HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row
+    HELD = 5  # alarm: no known regime learned the row
     UNKNOWN = 8  # the fault is not one of the other kinds, or there are too few rows to decide its kind
     JUMP = 9  # a sensor's offset or gain has changed suddenly
     DRIFT = 10  # a sensor changes slowly
     STUCK = 11  # a sensor repeats its value
     NOISE = 12  # a sensor became noisier
-    REGIME = 13  # the values of several sensors have never been seen in this combination
-    UNARMED = 14  # the row was learned.  Alarms are raised, but unknown states that repeat still become normal
+    REGIME = 13  # several sensors have suddenly changed together
+    UNARMED = 14  # the row was learned.  Alarms are possible, but an unknown state that repeats still becomes normal
     NOTHING_NEW = -10  # there is nothing to acknowledge, reject or unlearn; nothing changed
-    NO_ROOM = -11  # no normal regime would be left, or there are no two regimes to merge; nothing changed
+    NO_ROOM = -11  # no two regimes can be merged to make room, or unlearn would leave no normal regime; nothing changed
     ABSENT = -12  # alarm: more than five consecutive samples were refused; the model did not change
 
 

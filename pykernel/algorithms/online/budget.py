@@ -380,8 +380,8 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
 def refresh(m: OnlineModel) -> Index:
     """Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  If learning could not have
-    led to the model's state, the model is reset.
+    O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  If the model has a state
+    that learning cannot produce, it is reset.
     """
     if not intact(m):
         return Status.REFUSED_STATE

@@ -28,7 +28,7 @@ class OnlineStatus(IntEnum):
     """Statuses that only models with stored vectors return."""
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
-    REPLACED = 2  # the budget was full: the sample replaced the expansion vector with the smallest cost
+    REPLACED = 2  # the budget was full: the sample replaced the expansion vector that was cheapest to remove
     DISCARDED = 3  # the sample was not stored, usually because the budget was full; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: it was not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed

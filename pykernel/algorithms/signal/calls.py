@@ -114,8 +114,8 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; if it leads to new features, the model learns them.
 
     Returns GATHERING if there are no new features, otherwise the model's status, or PASSED_OVER if the model refuses the features.
-    A negative status says why the raw sample was refused, and a refused raw sample changes nothing; but REFUSED_STATE can also
-    come from the model, after the raw sample was taken.
+    A negative status means that the raw sample was refused and that nothing changed, with one exception: REFUSED_STATE can
+    also come from the model, after the raw sample was taken.
     """
     received = receive(m, x)
     if received == SignalStatus.REFUSED_SAMPLE:
@@ -128,12 +128,12 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
 
 @kernel
 def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x; if it ends a step, the model learns the value that it should have forecast for this step.
+    """Take the raw sample x.  If x ends a step, the model learns to forecast this step's value from earlier features.
 
     Returns GATHERING if there are no new features.  Returns READY if there are new features, but no earlier features from
     which this step could have been forecast.  Otherwise returns the model's status, or PASSED_OVER if the model refuses
-    the earlier features or the label.  A negative status says why the raw sample was refused, and a refused raw sample
-    changes nothing; but REFUSED_STATE can also come from the model, after the raw sample was taken.
+    the earlier features or the label.  A negative status means that the raw sample was refused and that nothing changed,
+    with one exception: REFUSED_STATE can also come from the model, after the raw sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -171,9 +171,9 @@ def label(m: SignalModel, y: Truth) -> Index:
 def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
     """Take the raw sample x; if it leads to new features, learn that y is their label.
 
-    Returns GATHERING if there are no new features, otherwise the model's status, or PASSED_OVER if the model refuses the
-    features or the label; after PASSED_OVER, label() may be called for these features.  A negative status says why the
-    raw sample was refused, and a refused raw sample changes nothing; but REFUSED_STATE can also come from the model,
+    Returns GATHERING if there are no new features, and PASSED_OVER if the model refuses the features or the label:
+    label() may then be called for these features.  Otherwise returns the model's status.  A negative status means that
+    the raw sample was refused and that nothing changed, with one exception: REFUSED_STATE can also come from the model,
     after the raw sample was taken.
     """
     received = receive(m, x)
@@ -215,11 +215,12 @@ def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
 
 @kernel
 def gap(m: SignalModel, missing: Index) -> Index:
-    """Skip ``missing`` raw samples: windows and lags start afresh, and phases advance by ``missing`` samples.  O(periods).
+    """Report that ``missing`` raw samples were lost: windows and lags are emptied, and phases advance by ``missing`` samples.
+    O(periods).
 
-    Periods begin with the first raw sample after init.  To begin with sample n of each period instead of sample 0,
-    call gap(n) before the first raw sample.  The model keeps what it has learned.  Returns 0.  If ``missing`` is negative, returns
-    REFUSED_GAP and changes nothing.
+    Periods begin with the first raw sample after init.  If they should begin n samples earlier, call gap(n) before that
+    sample.  The model keeps what it has learned.  Returns 0.  If ``missing`` is negative, returns REFUSED_GAP and changes
+    nothing.
     """
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE

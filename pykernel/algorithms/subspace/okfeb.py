@@ -80,9 +80,10 @@ def novelty(
     x: Real[DIM],
     score: Real[1],
 ) -> Index:
-    """Write the novelty of x to score: the part of x that the subspace does not express, from 0 to 1.
+    """Write the novelty of x to score: the fraction of x that the subspace does not express, from 0 to 1.
 
-    score = |phi(x) - L q|^2 / k(x, x).  Before the first sample, score is 1.  O(N (D + r) + r^3 / 6).
+    score = |phi(x) - L q|^2 / k(x, x), where phi(x) is the image of x in the kernel's feature space, and L q is the
+    approximation of phi(x) in the subspace.  Before the first sample, score is 1.  O(N (D + r) + r^3 / 6).
     Returns DONE, or REFUSED_INPUT with score unchanged.
     """
     refused = refusal(m, x)
@@ -102,7 +103,7 @@ def features(
 ) -> Index:
     """Write the features of x to z.  The product z(a)'z(b) approximates the kernel k(a, b).  Unused features are zero.
 
-    z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
+    O(N (D + r) + r^3 / 3).
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
     refused = refusal(m, x)

@@ -138,7 +138,7 @@ typedef char {{ name }}_assert_alignment[(__alignof__({{ name }}_t) >= __alignof
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
  * The test {{ "learns" if learns else "predicts" }} {{ rehearsal }} made-up samples in the given memory, and calls every public function.  Then it {{ "resets the model" if persists else "sets the memory to zero" }}.
- * Call this function before {{ name }}_init, because it overwrites the memory.
+ * Call this function first, because it overwrites the memory; then call {{ name }}_init.
  * Returns {{ macro }}_DONE or {{ macro }}_BROKEN_BUILD. */
 {{ calls.selftest }};
 {% if persists %}

@@ -22,8 +22,9 @@ typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offs
  * Returns {{ macro }}_DONE.  If the model is damaged, returns {{ macro }}_SNAPSHOT_INVALID and writes nothing.
  * If the result is {{ macro }}_STORAGE_FAILED, the old snapshot is still there: call this function again.
  * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
- * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After each of these readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  It writes one slot.  A slot without a good
+ * snapshot is read twelve times.  The call never makes more than 72 readings and checks. */
 {{ calls.store }};
 
 /* Replace the model with the newest good snapshot of the two slots.
@@ -31,8 +32,9 @@ typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offs
  * _FOREIGN, _BROKEN, _INVALID or {{ macro }}_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot that
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
- * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After the first two readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  A slot without a good snapshot is read
+ * twelve times.  The call never makes more than 72 readings and checks. */
 {{ calls.restore }};
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

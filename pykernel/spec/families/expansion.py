@@ -65,7 +65,7 @@ class ExpansionLearning(Learning):
     ] = Field(
         10.0,
         gt=0,
-        description="prior variance of the corrections to the trained weights, relative to the variance of the labels' noise; with `expansion-softmax`, in log odds. With smaller values, the model stays nearer to the trained function. int16: from 0.001 to 1,000; with `expansion-softmax`, from 0.004 to 4,000",
+        description="prior variance of the corrections to the trained weights, relative to the variance of the labels' noise; with `expansion-softmax`, whose functions are log odds, it is absolute. With smaller values, the model stays nearer to the trained function. int16: from 0.001 to 1,000; with `expansion-softmax`, from 0.004 to 4,000",
     )
 
 

@@ -57,7 +57,7 @@ class Expansion(VectorsSection):
     bias: Numbers | None = Field(None, strict=False, description="the constant added to each function")
     decision: Literal["functions", "ovo", "ovo_vote"] = Field(
         "functions",
-        description='`"functions"`: a function for each label, or for each class (two classes share one function). `"ovo"`, with three or more classes: a function for each pair of classes, as in libsvm; `NAME_predict` writes the values of the functions. `"ovo_vote"`: the same functions, but `NAME_predict` writes the number of votes for each class, plus a number between -1/3 and 1/3 that measures how clear these votes were',
+        description='`"functions"`: a function for each label, or for each class (only one function if there are two classes). `"ovo"`, with three or more classes: a function for each pair of classes, as in libsvm; `NAME_predict` writes the values of the functions. `"ovo_vote"`: the same functions, but `NAME_predict` writes the number of votes for each class, plus a number between -1/3 and 1/3 that measures how clear these votes were',
     )
     support_class: ClassIndices | None = Field(
         None,
@@ -80,7 +80,7 @@ class Expansion(VectorsSection):
     )
     distance: Literal["differences", "products"] = Field(
         "differences",
-        description='`gaussian`: how ‖x − v‖² is computed. `"products"` takes ‖x‖² + ‖v‖² − 2 x\'v from precomputed tables: fewer instructions, but a larger rounding error',
+        description='`gaussian`: how ‖x − v‖² is computed. `"products"` computes it as ‖x‖² + ‖v‖² − 2 x\'v with precomputed ‖v‖²: fewer instructions, but a larger rounding error',
     )
 
 

@@ -51,7 +51,7 @@ class CountedLabel(Label):
 
     offset: float = Field(
         0.0,
-        description="the label whose count is 0: the device counts labels and predictions from this value, and `max_abs` is the largest |y − offset|",
+        description="the label that is represented by 0 counts: the device stores labels and predictions as counts relative to this value, and `max_abs` is the largest |y − offset|",
     )
 
 
@@ -88,7 +88,7 @@ class Int16Reduction(Section):
     )
     projection: Literal["none", "fklms", "bounded"] | None = Field(
         None,
-        description='how the multipliers of the other vectors compensate for the removed vector: `"none"`, `"fklms"` (eq. 16) or `"bounded"` (as `"fklms"`, but the others get at most the removed multiplier in all)',
+        description='how the multipliers of the other vectors compensate for the removed vector: `"none"`, `"fklms"` (eq. 16) or `"bounded"` (as `"fklms"`, but the multipliers added to the other vectors sum to at most the removed multiplier)',
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: the largest number of expansion vectors")
     ald_threshold: Annotated[float, Of("klms")] = Field(
@@ -191,8 +191,8 @@ class Int16OnlineModels(Models):
         if pair in FAILS:
             refuse(
                 "[reduction] projection",
-                f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where zero has "
-                "0.81 at most (docs/data/pairs.csv); force = true takes it",
+                f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where a "
+                "prediction of 0 has an error of at most 0.81 (docs/data/pairs.csv); force = true allows it",
             )
 
     def scales(self, spec: Any) -> Scales | None:

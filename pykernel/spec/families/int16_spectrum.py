@@ -73,7 +73,7 @@ class Int16FilterLearning(WavesLearning):
         None,
         ge=1,
         le=64,
-        description="number of frequencies that share a covariance matrix; it must divide `features`. Larger blocks learn better, but each takes (block (dim + 2))^2 / 2 numbers. If not given, the largest divisor of `features` that is at most 4",
+        description="number of frequencies that share a covariance matrix; it must divide `features`. Larger blocks learn better, but the matrix of each block takes (block (dim + 2))^2 / 2 numbers. If not given, the largest divisor of `features` that is at most 4",
     )
     noise: NoiseKey = Field(
         "auto",

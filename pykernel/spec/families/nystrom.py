@@ -149,12 +149,12 @@ class Tables(VectorsSection):
         0.0,
         ge=0,
         le=1e6,
-        description="added to the diagonal of the vectors' kernel matrix; in a Gaussian process, the ratio of the noise's variance to the function's variance",
+        description="number added to the diagonal of the vectors' kernel matrix; in a Gaussian process, the variance of the noise divided by `prior_variance`",
     )
     prior_variance: float | None = Field(
         None,
         gt=0,
-        description="Gaussian process: prior variance of the function where k(x, x) = 1. If given, `NAME_variance` writes the variance of a label",
+        description="Gaussian process: the prior variance of f(x), divided by k(x, x). If given, `NAME_variance` writes the variance of a label",
     )
     label_variance: float = Field(
         0.0,

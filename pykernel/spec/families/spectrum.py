@@ -81,7 +81,7 @@ class SpectrumLearning(WavesLearning):
         0.6,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; with spectrum-softmax, this part of p − 1ᵧ is subtracted from the functions, where p are the probabilities, and 1ᵧ is 1 for the label's class and 0 for the others",
+        description="learning rate: the part of an error that one sample corrects; with spectrum-softmax, a sample adds this part of t − p to the function of each class, where p is the probability of the class, and t is 1 for the label's class and 0 for the others",
     )
     frequency_eta: Annotated[float, Of(SOFTMAX), Tried(3, 0.01, 1.9)] = Field(
         0.5, gt=0, lt=2, description="learning rate of the frequencies; `eta` is the learning rate of the weights"
