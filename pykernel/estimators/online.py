@@ -400,8 +400,8 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
 
     For two classes, the sign of one function decides: ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max``
     kernels. With more classes, each class has a function, and the class with the largest value is predicted (one-vs-rest).
-    The functions share the vectors, but each function has its own multipliers. A function learns to be at least 1 for
-    its class and at most -1 for other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and
+    The functions share the vectors, but each function has its own multipliers. Most rules train a function to be
+    at least 1 for its class and at most -1 for other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and
     also the rule "spectrum-softmax". If ``rule`` is None, the model takes raw inputs. Each function is then the sum of
     a linear part and a few sinusoids whose frequencies are learned; if ``n_max`` is given, a kernel expansion replaces
     the sinusoids.

@@ -112,7 +112,10 @@ class Training:
     candidates: Annotated[
         int,
         Opt(
-            "efvs, sgma: number of candidate rows for each new vector; 0: all rows.", "K", key="training.candidates", least=0
+            "efvs, sgma: number of candidate rows for each new vector; 0: all rows.",
+            "K",
+            key="training.candidates",
+            least=0,
         ),
     ] = 59
     points: Annotated[

@@ -143,7 +143,7 @@ def test_one_model_has_one_hash(tmp_path):
 def test_the_page_of_boards_has_the_checks_own_limits():
     page = " ".join((ROOT / "docs" / "guide/boards.md").read_text(encoding="utf-8").split())
     seconds = board.SILENCE + board.PER_SAMPLE * board.PIECE
-    assert f"each part of {board.PIECE} samples may take {seconds:.0f} s, plus the time to transfer its bytes" in page
+    assert f"in parts of {board.PIECE}. It stops if a part takes longer than {seconds:.0f} s plus the time" in page
     assert f"{board.BAUD:,} baud" in page
 
 

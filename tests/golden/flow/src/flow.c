@@ -150,7 +150,8 @@ FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 #define FLOW_NOISE 0.0f /* R, if the noise is not estimated */
 #define FLOW_NOISE_FIRST 0.1f /* the noise before it is estimated */
 #define FLOW_NOISE_HIGH 3.0f /* largest noise */
-#define FLOW_NOISE_KNOWN 0.05f /* lower limit of the fraction of the labels' variance that counts as explained */
+/* the fraction of the labels' variance that the model explains is taken to be at least this */
+#define FLOW_NOISE_KNOWN 0.05f
 #define FLOW_NOISE_LOW 0.01f /* smallest noise */
 #define FLOW_POWER_HORIZON 2000 /* horizon of the labels' mean square, in labels */
 #define FLOW_REMAINDER_LIMIT 2e+09f /* largest |r| that the rule has to learn */

@@ -57,8 +57,8 @@ enum {
     FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is from another model, whose memory has another layout or meaning */
     FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    FLOW_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or a slot did not return the bytes that were written or read before */
+    FLOW_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
+    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
     FLOW_STORAGE_FAILED = -105,
     FLOW_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -189,7 +189,7 @@ uint32_t flow_hash(const flow_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
  * The test learns 176 made-up samples in the given memory, and calls every public function.  Then it resets the model.
- * Call this function before flow_init, because it overwrites the memory.
+ * Call this function first, because it overwrites the memory; then call flow_init.
  * Returns FLOW_DONE or FLOW_BROKEN_BUILD. */
 int32_t flow_selftest(flow_t *s);
 
@@ -217,8 +217,9 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
  * Returns FLOW_DONE.  If the model is damaged, returns FLOW_SNAPSHOT_INVALID and writes nothing.
  * If the result is FLOW_STORAGE_FAILED, the old snapshot is still there: call this function again.
  * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
- * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After each of these readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  It writes one slot.  A slot without a good
+ * snapshot is read twelve times.  The call never makes more than 72 readings and checks. */
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
 /* Replace the model with the newest good snapshot of the two slots.
@@ -227,8 +228,9 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
- * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After the first two readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  A slot without a good snapshot is read
+ * twelve times.  The call never makes more than 72 readings and checks. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

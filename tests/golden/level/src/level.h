@@ -56,8 +56,8 @@ enum {
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is from another model, whose memory has another layout or meaning */
     LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    LEVEL_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or a slot did not return the bytes that were written or read before */
+    LEVEL_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
+    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
     LEVEL_STORAGE_FAILED = -105,
     LEVEL_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -152,7 +152,7 @@ uint32_t level_hash(const level_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
  * The test learns 160 made-up samples in the given memory, and calls every public function.  Then it resets the model.
- * Call this function before level_init, because it overwrites the memory.
+ * Call this function first, because it overwrites the memory; then call level_init.
  * Returns LEVEL_DONE or LEVEL_BROKEN_BUILD. */
 int32_t level_selftest(level_t *s);
 
@@ -180,8 +180,9 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
  * Returns LEVEL_DONE.  If the model is damaged, returns LEVEL_SNAPSHOT_INVALID and writes nothing.
  * If the result is LEVEL_STORAGE_FAILED, the old snapshot is still there: call this function again.
  * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
- * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After each of these readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  It writes one slot.  A slot without a good
+ * snapshot is read twelve times.  The call never makes more than 72 readings and checks. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
 /* Replace the model with the newest good snapshot of the two slots.
@@ -190,8 +191,9 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
- * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After the first two readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  A slot without a good snapshot is read
+ * twelve times.  The call never makes more than 72 readings and checks. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

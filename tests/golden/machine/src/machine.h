@@ -59,8 +59,8 @@ enum {
     /* the snapshot is from another model, whose memory has another layout or meaning */
     MACHINE_SNAPSHOT_FOREIGN = -102,
     MACHINE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    MACHINE_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or a slot did not return the bytes that were written or read before */
+    MACHINE_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
+    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
     MACHINE_STORAGE_FAILED = -105,
     MACHINE_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -147,10 +147,8 @@ int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHIN
 
 /* Learn one sample: the input x belongs to the class whose number, counted from 0, is ``label``.
  *
- * There is one function for each class; it should be at least 1 for inputs of this class, and at most -1 for other
- * inputs.
- * With two classes, there is only one function, which should be at least 1 for the second class and at most -1 for the
- * first.
+ * The prediction f(x) has one value for each class; the largest value belongs to the predicted class.
+ * With two classes, f(x) is a single value; if it is positive, the second class is predicted, otherwise the first.
  * O(N D) for N frequencies.
  * Returns a status: 0 or more says what happened to the sample; a negative status says why the sample was refused, and
  * the
@@ -184,7 +182,7 @@ uint32_t machine_hash(const machine_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
  * The test learns 176 made-up samples in the given memory, and calls every public function.  Then it resets the model.
- * Call this function before machine_init, because it overwrites the memory.
+ * Call this function first, because it overwrites the memory; then call machine_init.
  * Returns MACHINE_DONE or MACHINE_BROKEN_BUILD. */
 int32_t machine_selftest(machine_t *s);
 
@@ -213,8 +211,9 @@ int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
  * Returns MACHINE_DONE.  If the model is damaged, returns MACHINE_SNAPSHOT_INVALID and writes nothing.
  * If the result is MACHINE_STORAGE_FAILED, the old snapshot is still there: call this function again.
  * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
- * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After each of these readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  It writes one slot.  A slot without a good
+ * snapshot is read twelve times.  The call never makes more than 72 readings and checks. */
 int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_fn read, void *context);
 
 /* Replace the model with the newest good snapshot of the two slots.
@@ -223,8 +222,9 @@ int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_f
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
- * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After the first two readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  A slot without a good snapshot is read
+ * twelve times.  The call never makes more than 72 readings and checks. */
 int32_t machine_restore(machine_t *s, machine_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

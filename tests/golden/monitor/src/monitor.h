@@ -46,28 +46,29 @@ enum {
     MONITOR_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     MONITOR_BORN = 1, /* the row was learned, and the bank has a new regime.  If there was an alarm, it ends */
-    MONITOR_STRANGE = 2, /* the row was learned by the candidate for a new regime, not by a known regime */
+    MONITOR_STRANGE = 2, /* the row was added to the candidate for a new regime, not to a known regime */
     MONITOR_WARMING = 3, /* the row was learned.  There are no alarms yet */
     MONITOR_NOVEL = 4, /* alarm: the level is above its threshold */
-    MONITOR_HELD = 5, /* alarm: the level is above its threshold, and no known regime learned the row */
+    MONITOR_HELD = 5, /* alarm: no known regime learned the row */
     MONITOR_UNKNOWN = 8, /* the fault is not one of the other kinds, or there are too few rows to decide its kind */
     MONITOR_JUMP = 9, /* a sensor's offset or gain has changed suddenly */
     MONITOR_DRIFT = 10, /* a sensor changes slowly */
     MONITOR_STUCK = 11, /* a sensor repeats its value */
     MONITOR_NOISE = 12, /* a sensor became noisier */
-    MONITOR_REGIME = 13, /* the values of several sensors have never been seen in this combination */
-    /* the row was learned.  Alarms are raised, but unknown states that repeat still become normal */
+    MONITOR_REGIME = 13, /* several sensors have suddenly changed together */
+    /* the row was learned.  Alarms are possible, but an unknown state that repeats still becomes normal */
     MONITOR_UNARMED = 14,
     MONITOR_NOTHING_NEW = -10, /* there is nothing to acknowledge, reject or unlearn; nothing changed */
-    MONITOR_NO_ROOM = -11, /* no normal regime would be left, or there are no two regimes to merge; nothing changed */
+    /* no two regimes can be merged to make room, or unlearn would leave no normal regime; nothing changed */
+    MONITOR_NO_ROOM = -11,
     MONITOR_ABSENT = -12, /* alarm: more than five consecutive samples were refused; the model did not change */
     MONITOR_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     /* the snapshot is from another model, whose memory has another layout or meaning */
     MONITOR_SNAPSHOT_FOREIGN = -102,
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    MONITOR_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or a slot did not return the bytes that were written or read before */
+    MONITOR_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
+    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
     MONITOR_STORAGE_FAILED = -105,
     MONITOR_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -234,7 +235,7 @@ uint32_t monitor_hash(const monitor_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
  * The test learns 840 made-up samples in the given memory, and calls every public function.  Then it resets the model.
- * Call this function before monitor_init, because it overwrites the memory.
+ * Call this function first, because it overwrites the memory; then call monitor_init.
  * Returns MONITOR_DONE or MONITOR_BROKEN_BUILD. */
 int32_t monitor_selftest(monitor_t *s);
 
@@ -263,8 +264,9 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
  * Returns MONITOR_DONE.  If the model is damaged, returns MONITOR_SNAPSHOT_INVALID and writes nothing.
  * If the result is MONITOR_STORAGE_FAILED, the old snapshot is still there: call this function again.
  * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
- * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After each of these readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  It writes one slot.  A slot without a good
+ * snapshot is read twelve times.  The call never makes more than 72 readings and checks. */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
 /* Replace the model with the newest good snapshot of the two slots.
@@ -273,8 +275,9 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
- * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After the first two readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  A slot without a good snapshot is read
+ * twelve times.  The call never makes more than 72 readings and checks. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

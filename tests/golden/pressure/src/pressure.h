@@ -48,7 +48,8 @@ enum {
     PRESSURE_REFUSED_STATE = -9,
     PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
-    PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector with the smallest cost */
+    /* the budget was full: the sample replaced the expansion vector that was cheapest to remove */
+    PRESSURE_REPLACED = 2,
     /* the sample was not stored, usually because the budget was full; multipliers may have changed */
     PRESSURE_DISCARDED = 3,
     PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: it was not stored; multipliers changed */
@@ -60,8 +61,8 @@ enum {
     /* the snapshot is from another model, whose memory has another layout or meaning */
     PRESSURE_SNAPSHOT_FOREIGN = -102,
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    PRESSURE_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
-    /* a callback failed, or a slot did not return the bytes that were written or read before */
+    PRESSURE_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
+    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
     PRESSURE_STORAGE_FAILED = -105,
     PRESSURE_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
@@ -133,8 +134,8 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 
 /* Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
  *
- * O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  If learning could not have
- * led to the model's state, the model is reset. */
+ * O(N^3 + N^2 D).  Predictions change only by the rounding errors that are removed.  If the model has a state
+ * that learning cannot produce, it is reset. */
 int32_t pressure_refresh(pressure_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
@@ -142,7 +143,7 @@ uint32_t pressure_hash(const pressure_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
  * The test learns 108 made-up samples in the given memory, and calls every public function.  Then it resets the model.
- * Call this function before pressure_init, because it overwrites the memory.
+ * Call this function first, because it overwrites the memory; then call pressure_init.
  * Returns PRESSURE_DONE or PRESSURE_BROKEN_BUILD. */
 int32_t pressure_selftest(pressure_t *s);
 
@@ -172,8 +173,9 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
  * Returns PRESSURE_DONE.  If the model is damaged, returns PRESSURE_SNAPSHOT_INVALID and writes nothing.
  * If the result is PRESSURE_STORAGE_FAILED, the old snapshot is still there: call this function again.
  * A slot that gives different bytes at each reading, or cannot be read, is overwritten if the other slot is good.
- * The call reads a whole slot three times and checks its numbers each time, which reads some parts again.  It writes
- * one slot.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After each of these readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  It writes one slot.  A slot without a good
+ * snapshot is read twelve times.  The call never makes more than 72 readings and checks. */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
 /* Replace the model with the newest good snapshot of the two slots.
@@ -182,8 +184,9 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
  * could not be read may be good.  If no snapshot is loaded, the model is unchanged, with one exception: if a slot was
  * good
  * when it was checked and bad when it was copied, the model is reset.
- * The call reads a whole slot three times and checks its numbers twice, which reads some parts again.  A bad slot is
- * read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
+ * If both slots are good, the call reads a whole slot three times.  After the first two readings, it checks the numbers
+ * of the snapshot, and reads some parts of the slot again for this check.  A slot without a good snapshot is read
+ * twelve times.  The call never makes more than 72 readings and checks. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.
