@@ -127,7 +127,7 @@ def rivals_told(report: Mapping[str, Any]) -> str:
     if report["gets_labels"]:
         return ""
     if report["simple_learned"] is None:
-        return "the simple predictors continue to learn from labels, unlike this model; if the rows are given as a file, the simple predictors learn only from its first half"
+        return "the simple predictors learn from all labels, whereas this model gets none; if the rows are given as a file, the simple predictors learn only the labels of its first half"
     learned = f"the first {report['simple_learned']:,} {unit_of(report)}s"
     return f"the simple predictors learned only the labels of {learned}, because this model gets no labels"
 
@@ -232,7 +232,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
             "in column {column}, rows are {median:.4g}{unit} apart (nine in ten: {low:.3g} to {high:.3g}{unit})".format(
                 **times
             )
-            + f"{gaps}: models ignore the times of rows; for features of past values, resample at equal intervals, which gives {times['even']:,} rows"
+            + f"{gaps}: models ignore the times of rows; to make features from past values, first resample the table at equal intervals, which gives {times['even']:,} rows"
         )
     if data["missing"]:
         told.append(skipped(**data["missing"]))
@@ -297,8 +297,8 @@ def _apart(found: Mapping[str, Any]) -> str:
             f"{cells} of {found['column']} are {str(found['value']).removesuffix('.0')}, first in line {found['line']:,}, {where}: does this number stand for a missing "
             "value? it is read as a number"
         )
-    such = "" if found["cells"] == 1 else "such as "
-    return f"{cells} of {found['column']} {are} {where}, {such}{_plain(found['value'])} in line {found['line']:,}: read unchanged, but left out of the training"
+    such, row = ("", "its row is") if found["cells"] == 1 else ("such as ", "their rows are")
+    return f"{cells} of {found['column']} {are} {where}, {such}{_plain(found['value'])} in line {found['line']:,}: read unchanged, but {row} not used for training"
 
 
 def _example(column: Mapping[str, Any]) -> str:
@@ -326,8 +326,8 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
         str(each["value"]).removesuffix(".0") for each in data["outlying"] if each["cells"] > each["different"]
     )
     parts = [
-        *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
-        *([f"phases of day and week for {_named(times)}"] if times else []),
+        *([f"a column of zeros and ones for each word in {_named(few)}"] if few else []),
+        *([f"sines and cosines of the times in {_named(times)}"] if times else []),
         *([f"empty cells for {_named([*values, *codes])}"] if values or codes else []),
     ]
     if not parts or not Path(data["file"]).is_file() or Path(data["file"]).suffix.lower() not in (".csv", ".tsv"):
@@ -456,7 +456,7 @@ def judged_told(report: Mapping[str, Any]) -> list[str]:
     before, after = errors.get("cross_validated"), errors.get("held_out")
     if report["in_time"] and before and after and after > WORSE * before:
         told.append(
-            f"the error on the last rows is {after / before:.1f} times the error on blocks between other rows: expect {shown(after)} on future rows, "
+            f"the error on the last rows is {after / before:.1f} times the cross-validated error: expect {shown(after)} on future rows, "
             f"not {shown(before)}; train again with later rows, or let the device go on learning"
         )
     if grows := errors.get("held_out_grows"):
@@ -512,8 +512,8 @@ def faults_told(found: Mapping[str, Any]) -> str:
     """Describe the faults on which a monitor is evaluated."""
     (least, most), (short, long) = found["sizes"], found["rows"]
     return (
-        f"{found['kinds']} kinds: {', '.join(found['manners'])}; {short} to {long} rows long, {least:g} to {most:g} times as large as the "
-        "part of a sensor's values that the other sensors do not explain"
+        f"{found['kinds']} kinds, in these patterns: {', '.join(found['manners'])}; {short} to {long} rows long, {least:g} to {most:g} times as large as "
+        "a sensor's residual standard deviation after a linear prediction from the other sensors"
     )
 
 
@@ -584,8 +584,8 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
     found, winner = report["choice"], report["winner"]
     parts = []
     if found["why"] is not None:
-        errors = f"{shown(found['error'])} in place of {shown(found['own'])}"
-        sizes = f"{byte_count(winner['bytes'])} in place of {byte_count(found['bytes'])}"
+        errors = f"{shown(found['error'])} against {shown(found['own'])}"
+        sizes = f"{byte_count(winner['bytes'])} instead of {byte_count(found['bytes'])}"
         parts.append(
             f"{found['model']} has the smaller error, {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}"
         )
@@ -634,7 +634,7 @@ def gapped(errors: Mapping[str, float]) -> str | None:
     ways = [f'{number(error)} with [input] missing = "{way}"' for way, error in errors.items() if way != "refuse"]
     if not ways or "refuse" not in errors:
         return None
-    return f"on all rows, including those that lack an input, the error is {number(errors['refuse'])} if the previous prediction is kept, {', '.join(ways)}"
+    return f"error on all judged rows, including those that lack an input: {number(errors['refuse'])} if the previous prediction is kept; {'; '.join(ways)}"
 
 
 def question(report: Mapping[str, Any]) -> str:
@@ -643,8 +643,8 @@ def question(report: Mapping[str, Any]) -> str:
         return {"always": "the label follows each answer", "never": "the device gets no labels"}[report["labels"]]
     if report["undecided"]:
         return (
-            f"does the device get the true value after its predictions? yes: {report['spec']} learns from it; no: "
-            f"{report['frozen_spec']}; set --labels to always or never"
+            f"does the device get the true value after its predictions? yes: use {report['spec']}, which learns from it; no: "
+            f"use {report['frozen_spec']}; answer with --labels always or --labels never"
         )
     if report["winner"]["learning"]:
         return "the device must get the true value after its predictions, because no frozen model was found"
@@ -657,7 +657,7 @@ def against_simple(found: Mapping[str, Any]) -> str:
     if found["ratio"] is None:
         told = f"{found['winner'] or 'neither'} is better: {errors} for {found['simple']}"
     else:
-        told = f"{of_simple(found)} of the error of {found['simple']}, the best simple predictor: {errors}"
+        told = f"{of_simple(found)} times the error of {found['simple']}, the best simple predictor: {errors}"
     if found["winner"] == "model":
         return told
     if found["winner"] is None:

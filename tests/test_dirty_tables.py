@@ -356,7 +356,7 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
         "2 of 200 cells of flow are not numbers (first: 'n/a', line 9); treated as missing",
         "4 cells of heat are -9999, far from all others (",
         "6 rows with a missing input: left out",
-        "for each word of valve; phases of day and week for time: "
+        "for each word in valve; sines and cosines of the times in time: "
         "pykernel table river.csv --label y --output ready.csv",
     ):
         assert sentence in text, (sentence, text)

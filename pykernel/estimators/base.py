@@ -67,7 +67,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return values
 
     def _stated(self, *names: str) -> list[str]:
-        """Return those of the names whose parameters do not have their default values."""
+        """Return the given names whose parameters differ from their defaults."""
         known = self._parameters()
 
         def stated(name: str) -> bool:
@@ -79,7 +79,7 @@ class KernelEstimator(Declared, BaseEstimator):
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the content of a spec, except [kernel], with the parameters' values unchanged.
 
-        Parameters that are None and flags with their default are left out.
+        A parameter is left out if it is None, or if it is a flag with its default value.
         """
         content: dict[str, Any] = {}
         for name, p in self._parameters().items():
@@ -100,7 +100,7 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Put this estimator's name in front of the message of a UserError that is raised within the block."""
+        """Prefix the message of any UserError raised in the block with this estimator's name."""
         try:
             yield
         except UserError as error:
@@ -157,7 +157,7 @@ class KernelEstimator(Declared, BaseEstimator):
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
         """Return (center, scale, names) for a fitted scaler or a pipeline of scalers.
 
-        names: the names of the inputs that the scaler passes on, or None.
+        names: the inputs' names, from the scaler if it has them, otherwise from the model; None if neither has names.
         """
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
         where.need(
@@ -182,7 +182,7 @@ class KernelEstimator(Declared, BaseEstimator):
     # ---- the kernel
 
     def _alone(self, *names: str) -> None:
-        """Raise UserError if one of these parameters is given: the kernel is a MercerKernel, which has parameters of its own."""
+        """Raise UserError if one of these parameters is given in addition to a MercerKernel, which has parameters of its own."""
         for name in self._stated(*names):
             given = short(getattr(self, name))
             raise self._where.error(
@@ -227,7 +227,7 @@ def label_section(
 
 
 def _is_row(y: Any, kinds: str, X: Any) -> bool:
-    """Return True if ``y`` holds one 8-byte number for each sample, of one of the dtype ``kinds``."""
+    """Return True if ``y`` is an array of 8-byte numbers, one for each sample, with a ``dtype.kind`` in ``kinds``."""
     return (
         type(y) is np.ndarray
         and y.shape == (len(X),)
@@ -300,7 +300,7 @@ class Streaming(KernelEstimator):
         return self
 
     def to_spec(self, name: str, scaler: Any = None) -> Spec:
-        """Return the model's spec with the given name, for a device that continues to learn.
+        """Return the model's spec under the given name, without the learned state: a device built from it starts untrained.
 
         To include the learned state, call ``pykernel.generate(model, out, name=…)``, which also accepts a whole
         pipeline with scalers.
@@ -311,8 +311,8 @@ class Streaming(KernelEstimator):
             Prefix of every symbol and file in C.
         scaler : fitted scaler or Pipeline of scalers, default=None
             The steps before the model: StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or selections of columns.
-            If they are given, the device takes unscaled inputs. A model that standardises its inputs always takes
-            unscaled inputs.
+            If they are given, the device takes unscaled inputs. For a model that standardises its inputs, the scaler
+            changes only the names and the limit of the inputs.
 
         Returns
         -------
@@ -322,8 +322,8 @@ class Streaming(KernelEstimator):
         Raises
         ------
         UserError
-            If a name is invalid, or a step is not a scaler. With a scaler: if the rule cannot center and scale its
-            inputs, or if ``input_max_abs`` is not above the scaler's |center / scale|.
+            If a name is invalid, or a step is not a scaler. With a scaler, also if the rule cannot center and scale its
+            inputs, or if the scaler maps an input of 0 to a value whose magnitude is not below ``input_max_abs``.
         """
         check_is_fitted(self)
         spec = self.spec_

@@ -93,7 +93,7 @@ class _TrainsOnSamples(KernelMachine):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,), for regressors also (n_samples, n_outputs)
-            Labels. Regressors take numbers; several labels share the kernel and the ridge. Classifiers take two or more
+            Labels. Regressors take numbers; all labels share one kernel and one ridge. Classifiers take two or more
             different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each sample, 0 or more. Weights apply to the minimised squared error, to the leave-one-out
@@ -120,10 +120,11 @@ class _TrainsOnSamples(KernelMachine):
 class KernelFisherClassifier(_Classifier):
     """Kernel Fisher discriminant, by regularised least squares on coded classes.
 
-    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2``. With the targets y used
-    here, this is Fisher's discriminant: along alpha, the distance between the classes is as large as possible relative
-    to their spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each
-    class has a function, and the class with the largest value is predicted.
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2``. With the targets of
+    the default ``coding``, this is Fisher's discriminant: alpha is the direction in which the class means are as far
+    apart as possible relative to the spread within the classes. Two classes share one function, which is positive for
+    ``classes_[1]``. With more classes, there is one function for each class, and the class whose function has the largest
+    value is predicted.
 
     Parameters
     ----------
@@ -139,9 +140,9 @@ class KernelFisherClassifier(_Classifier):
 
     Notes
     -----
-    With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function.
-    This includes leave-one-out, which gives the same result as retraining without each sample in turn
-    (docs/kernel-machines.md).
+    With p vectors and n samples, ``fit`` takes O(n p min(n, p)) time for each width, and O(n p) for each combination of
+    width, ridge and function. These times include leave-one-out, which gives the same result as retraining without each
+    sample in turn (docs/kernel-machines.md).
 
     References
     ----------
@@ -176,7 +177,7 @@ class KernelFisherClassifier(_Classifier):
     def _reduces(self, given: Any, function: str) -> bool:
         """Return True if the vectors are chosen or given as a Basis: the basis then does not change when samples are left out.
 
-        Vectors that are given in another form work with any kernel.  If such a vector is a training sample, it is
+        Only these two kinds of basis need a positive definite kernel.  A vector that is given as the position of a sample is
         removed when that sample is left out.
         """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
@@ -187,8 +188,8 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
     bias, and ``|w|`` is the norm of w in the kernel's space. alpha and bias solve ``(K + ridge I) alpha + 1 bias = y`` with
-    ``1' alpha = 0``. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class
-    has a function, and the class with the largest value is predicted.
+    ``1' alpha = 0``. Two classes share one function, which is positive for ``classes_[1]``. With more classes, there
+    is one function for each class, and the class whose function has the largest value is predicted.
 
     Parameters
     ----------
@@ -205,9 +206,9 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
     Notes
     -----
-    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, which gives the same result as retraining without each sample in turn. ``1 / ridge`` corresponds
-    to the parameter C of an SVM.
+    If all n samples are expansion vectors, ``fit`` takes O(n^3) time for each width, and O(n^2) for each combination of
+    width, ridge and function. These times include leave-one-out, which gives the same result as retraining without each sample in turn.
+    ``1 / ridge`` corresponds to the parameter C of an SVM.
 
     References
     ----------
@@ -235,7 +236,8 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, where ``|f|`` is the norm of
     f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``. Two classes share one function, which is positive
-    for ``classes_[1]``. With more classes, each class has a function, and the class with the largest value is predicted.
+    for ``classes_[1]``. With more classes, there is one function for each class, and the class whose function
+    has the largest value is predicted.
 
     Parameters
     ----------
@@ -251,8 +253,8 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 
     Notes
     -----
-    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, which gives the same result as retraining without each sample in turn.
+    If all n samples are expansion vectors, ``fit`` takes O(n^3) time for each width, and O(n^2) for each combination of
+    width, ridge and function. These times include leave-one-out, which gives the same result as retraining without each sample in turn.
 
     References
     ----------
@@ -279,7 +281,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
     bias, and ``|w|`` is the norm of w in the kernel's space. alpha and bias solve ``(K + ridge I) alpha + 1 bias = y`` with
-    ``1' alpha = 0``. Several labels share the kernel and the ridge, so scale the labels to similar magnitudes.
+    ``1' alpha = 0``. All labels share one kernel and one ridge, so scale the labels to similar magnitudes.
 
     Parameters
     ----------
@@ -295,8 +297,8 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
 
     Notes
     -----
-    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, which gives the same result as retraining without each sample in turn.
+    If all n samples are expansion vectors, ``fit`` takes O(n^3) time for each width, and O(n^2) for each combination of
+    width, ridge and label. These times include leave-one-out, which gives the same result as retraining without each sample in turn.
 
     References
     ----------
@@ -325,8 +327,8 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     """Kernel ridge regression (the mean of a Gaussian process): a kernel expansion over all samples, without a bias.
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, where ``|f|`` is the norm of
-    f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``. Centre labels that are far from zero. Several labels
-    share the kernel and the ridge, so scale the labels to similar magnitudes.
+    f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``. The model has no bias: if the labels' mean is
+    far from zero, subtract it first. All labels share one kernel and one ridge, so scale the labels to similar magnitudes.
 
     Parameters
     ----------
@@ -342,8 +344,8 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
 
     Notes
     -----
-    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, which gives the same result as retraining without each sample in turn.
+    If all n samples are expansion vectors, ``fit`` takes O(n^3) time for each width, and O(n^2) for each combination of
+    width, ridge and label. These times include leave-one-out, which gives the same result as retraining without each sample in turn.
     ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
 
     References

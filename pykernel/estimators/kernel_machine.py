@@ -212,7 +212,7 @@ class KernelMachine(Expansion):
     }
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
     _grows: ClassVar[bool] = False
-    """Whether vectors are chosen if ``basis`` is None."""
+    """If ``basis`` is None: True if training chooses the vectors, False if all samples are vectors."""
 
     alpha_: np.ndarray
     bias_: np.ndarray
@@ -231,8 +231,8 @@ class KernelMachine(Expansion):
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """Choose width and ridge, train, and return the leave-one-out predictions, (n, o).
 
-        counts: a Boolean array, True for samples with a weight above 0.  Samples with the weight 0 take no part in the training;
-        for them, the result holds the model's own predictions.
+        counts: a Boolean array, True for samples with a weight above 0.  Samples with a weight of 0 take no part in the training;
+        for them, the result holds the predictions of the trained model.
         """
         left_out = self._trained(X, targets, counts)
         if counts.all():
@@ -364,7 +364,7 @@ class KernelMachine(Expansion):
         return basis if isinstance(basis, Basis) else given.astype(np.float64)
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Return True if there is a basis that does not change when samples are left out.
+        """Return True if the model is trained on a fixed basis, which stays the same when samples are left out.
 
         Raises UserError if a basis is given, but the kernel is not positive definite.
         """
@@ -375,7 +375,7 @@ class KernelMachine(Expansion):
         return given is not None
 
     def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the expansion vectors, and each vector's position among the samples, which is -1 if the vector is not a sample."""
+        """Return the expansion vectors, and the position of each among the samples; for vectors given as an array, it is -1."""
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
     def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
@@ -420,7 +420,7 @@ class KernelMachine(Expansion):
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
 
     def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
-        """Return the kernel of a given Basis, and the name of the width's parameter, or None if the user does not give that parameter.
+        """Return the kernel of a given Basis, and the name of the parameter that sets its width (None if the basis sets the width).
 
         Kernel parameters that the user gives must equal those of the basis, except the width, which may differ.
         """

@@ -1,6 +1,6 @@
 """A monitor as a scikit-learn estimator: it learns, row by row, what is normal for a machine, and raises alarms for other rows.
 
-The estimator learns with the host model of rule "gmm", bit for bit as on the device.
+The estimator runs the host model of the rule "gmm", so what it learns equals, bit for bit, what a device learns.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Told(NamedTuple):
 
     level: the smoothed novelty, (n_samples,).  threshold: the level above which there is an alarm, (n_samples,).
     alarm: True if the row's status is an alarm, (n_samples,) of bool.  since: number of rows since the alarm began, or 0
-    if there is no alarm, (n_samples,) of int.  blame: each sensor's share in the present alarm or, without one, in the
-    latest alarm, (n_samples, n_features).  kind: the kind of alarm as a word, or "" if there is no alarm, (n_samples,) of str.
+    if there is no alarm, (n_samples,) of int.  blame: each sensor's share in the present alarm or, if there is
+    none, in the latest alarm, (n_samples, n_features).  kind: the kind of alarm as a word, or "" if there is no alarm, (n_samples,) of str.
     """
 
     level: np.ndarray
@@ -40,14 +40,15 @@ class Told(NamedTuple):
 
 
 class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
-    """A monitor in fixed memory, bit for bit as on a microcontroller: it finds novel rows, the sensor to blame, and the kind of change.
+    """A monitor in fixed memory that finds novel rows, the sensor to blame, and the kind of change.
 
-    A bank of Gaussians, one for each regime of the machine, learns the distribution of the rows; a linear model predicts
-    each row from the previous row. A row is novel if neither model explains it, or if a sensor keeps repeating the same
-    value. The monitor learns nothing during an alarm, but a change that lasts ``relearn_after`` rows becomes normal.
+    A bank of Gaussians, one for each regime of the machine, learns the distribution of the rows; a linear model
+    predicts each row from the previous row. A row is novel if it is unlike all regimes, if it does not follow from the
+    previous row, or if a sensor keeps repeating the same value. The monitor learns nothing during an alarm, but a
+    change that lasts ``relearn_after`` rows becomes normal.
 
-    ``monitor`` takes rows in time order, and gives the same results as the device. ``predict`` and ``score_samples`` evaluate
-    each row separately, as if this row followed the last learned row.
+    ``monitor`` takes rows in time order, and gives the same results as a microcontroller, bit for bit. ``predict`` and
+    ``score_samples`` evaluate each row separately, as if this row followed the last learned row.
 
     Parameters
     ----------
@@ -60,23 +61,24 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     since_ : int
         Number of rows since the present alarm began; 0 without an alarm.
     blame_ : ndarray of shape (n_features,)
-        Each sensor's share in the present alarm or, without one, in the latest alarm.
+        Each sensor's share in the present alarm or, if there is none, in the latest alarm.
     kind_ : str
         The kind of alarm: "jump", "drift", "stuck" or "noise" for a change of one sensor, "regime" for a new
         combination of values, or "unknown". Empty if there is no alarm.
     regimes_ : ndarray of shape (components,)
         Fraction of the latest rows in each regime; -1 for a rejected regime, 0 for a regime that is not used yet.
     offset_ : float
-        The negative of the present threshold, even during the warm-up, when the device raises no alarms. In the first
-        quarter of the warm-up, it is the negative of the largest possible level.
+        The negative of the present threshold, which is also defined during the warm-up, although the device raises no
+        alarms then. In the first quarter of the warm-up, it is the negative of the largest possible level.
     spec_ : Spec
-        The spec with all parameters, including derived parameters, from which code is generated.
+        The spec from which code is generated, with all parameters, including derived parameters.
     model_ : HostModel
         The learned state (``model_.memory``), and the functions that work on this state.
     status_counts_ : dict of str to int
-        Number of rows with each status since the start: WARMING (no alarms yet), UNARMED (the row was learned; alarms are
-        raised, but a state that recurs still becomes normal), DONE, BORN (a new regime), STRANGE (the row is in no
-        known regime), NOVEL, HELD and ABSENT (alarms), REFUSED_INPUT.
+        Number of rows with each status since the start. A usual row has the status WARMING in the warm-up (no alarms),
+        UNARMED during the commissioning (alarms, but a state that recurs still becomes normal), and DONE afterwards.
+        BORN: the candidate for a new regime became a regime. STRANGE: the row was added to this candidate, without an
+        alarm. NOVEL, HELD and ABSENT: alarms. REFUSED_INPUT: the row was refused.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -84,8 +86,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
 
     Notes
     -----
-    With K ``components`` and D features, a row takes O(K D^2) time, O(D^3) during an alarm, and O(K^2 D^3) when regimes
-    merge.
+    With K ``components`` and D features, a row takes O(K D^2) time. An alarm adds O(D^3) for each row, and the search for
+    two regimes to merge adds at most O(K^2 D^3).
     No scaler is needed: each regime has its own scale.
 
     Examples
@@ -140,7 +142,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Raises
         ------
         UserError
-            If a parameter is invalid, or has no effect together with the other parameters.
+            If a parameter is invalid, or if it is given but has no effect, such as ``commissioning`` with ``life="changing"``.
         ValueError
             If the data are not finite numbers of the right shape.
         """
@@ -183,8 +185,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """Predict whether each sample is known (1) or novel (-1), by the present threshold.
 
-        Samples are evaluated separately, without smoothing. If ``smoothing`` is below 1, ``monitor`` therefore raises
-        fewer alarms than this method finds novel samples.
+        Samples are evaluated separately, without smoothing. If ``smoothing`` is below 1, ``monitor`` may therefore raise
+        no alarm for a single sample that this method finds novel.
 
         Parameters
         ----------
@@ -281,7 +283,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if nothing changed, because there is nothing to acknowledge.
+            False if nothing changed, because there is nothing to acknowledge, or because all ``components`` are in use
+            and no two of them can be merged.
         """
         return self._decided("acknowledge")
 
@@ -291,17 +294,19 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if nothing changed, because there is nothing to reject, or because all regimes but one are already rejected.
+            False if nothing changed, because there is nothing to reject, or because all ``components`` are in use and no
+            two of them can be merged.
         """
         return self._decided("reject")
 
     def unlearn(self) -> bool:
-        """Remove the newest regime: the last one that was learned from an alarm, acknowledged or rejected.
+        """Remove the newest regime, if it was added after the warm-up, whether by learning, by ``acknowledge`` or by ``reject``.
 
         Returns
         -------
         changed : bool
-            False if nothing changed, because no regime is newer than the warm-up, or because no normal regime would be left.
+            False if nothing changed, because no regime was added since the warm-up or the last ``unlearn``, or because no
+            normal regime would be left.
         """
         return self._decided("unlearn")
 

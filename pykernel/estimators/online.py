@@ -23,9 +23,10 @@ RATE_EPOCHS = 5
 """Number of passes that ``fit`` makes for rules that correct only a part of each error.  All other rules solve least
 squares, where a second pass would count every sample twice."""
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
-"""Sections of a spec whose keys are not parameters, or are parameters with other names or descriptions."""
+"""Sections of a spec whose keys do not become parameters automatically: the estimators do not have these parameters, or they
+are declared in ``KERNEL``, ``COMMON`` or ``ANSWERS``."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
-"""Parameter -> the parameter that it follows in signatures.  Signatures keep this order, which differs from that of the declarations."""
+"""Parameter -> the parameter that it follows in signatures, although it is declared elsewhere."""
 OF_RULES = """{{{rules}}}
         How a sample changes the model. None: a model for raw data. Its rule is "spectrum-ekf" (for classes,
         "spectrum-softmax"), or "krls-t" if ``n_max`` or a kernel other than the default is given. Unless a width is
@@ -154,7 +155,7 @@ class _BudgetedKernelModel(Streaming):
         return self._given()["n_epochs"] or (1 if rate_of(self.spec_.learning.rule) is None else RATE_EPOCHS)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
-        """Return True if the rule has a kernel, or if a parameter of the kernel is given: the spec then has a [kernel].
+        """Return True if the spec gets a section [kernel]: if the rule has a kernel, or if a parameter of the kernel is given.
 
         With a linear rule, the spec refuses this section.  Without a rule, this section makes the spec choose a default
         rule that has a kernel.
@@ -178,14 +179,15 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is predicted,
     and ``rule`` determines how the error of the prediction is corrected. When the budget is exceeded, the least important vector
-    is removed. Several labels share the vectors, but each label has its own multipliers. There are also rules for
+    is removed. With several labels, all share the vectors v_i, but each has its own multipliers alpha_i. There are also rules for
     linear models of the inputs, of their products or of random features: use such a model as a baseline, or instead of
     a kernel expansion if it is good enough. Other rules learn sums of a few sinusoids, including their frequencies. If
     ``rule`` is None, the model takes raw inputs and raw labels, and learns sinusoids, or a kernel expansion if ``n_max``
-    is given. If a kernel rule is given by name, the model has no intercept, so centre labels that are far from zero.
+    is given. If a kernel rule is given by name, the model has no intercept, so subtract the mean of the labels if it is
+    far from zero.
 
     Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
-    starts from a fitted estimator therefore continues with the same bytes.
+    starts from a fitted estimator therefore predicts and learns exactly as the estimator does, bit for bit.
 
     Parameters
     ----------
@@ -194,7 +196,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     Attributes
     ----------
     spec_ : Spec
-        The spec with all parameters, including derived parameters, from which code is generated.
+        The spec from which code is generated, with all parameters, including derived parameters.
     model_ : HostModel
         The learned state (``model_.memory``), and the functions that work on this state.
     status_counts_ : dict of str to int
@@ -213,8 +215,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     Notes
     -----
-    docs/reference/spec.md describes the parameters whose default is None or the spec's default. A parameter that does
-    not apply to the rule or the technique is refused.
+    Most parameters set a key of the spec; docs/reference/spec.md describes these keys. A parameter that does not apply
+    to the rule or the technique is refused.
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
     O(n_max^2 + n_max n_features) with the other techniques and with least-squares rules, regardless of the number of
@@ -340,8 +342,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The numbers that the device computes, in float64. If the device would refuse a sample, because an input is
-            beyond ``input_max_abs``, the prediction is NaN, and a warning is issued.
+            The numbers that the device computes, converted to float64. If the device would refuse a sample, because an
+            input is beyond ``input_max_abs``, the prediction is NaN, and a warning is issued.
         std : ndarray of the same shape
             With ``return_std``: standard deviations of the labels, in the labels' unit, including the noise. The scale
             of these deviations is estimated from the errors so far, and is the same for all outputs.
@@ -384,7 +386,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return y.reshape(-1) if outputs == 1 else y
 
     def _shape(self, samples: int) -> tuple[int, ...]:
-        """Return the shape of the predictions: (samples,) if the first labels were one-dimensional, else (samples, outputs)."""
+        """Return the shape of the predictions: (samples,) if learning began with one-dimensional labels, else (samples, outputs)."""
         return (samples,) if self._outputs is None else (samples, self._outputs)
 
 
@@ -398,16 +400,16 @@ def _tells(estimator: BudgetedKernelClassifier) -> bool:
 class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel):
     """Kernel classification that learns online, in fixed memory, bit for bit as on a microcontroller.
 
-    For two classes, the sign of one function decides: ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max``
-    kernels. With more classes, each class has a function, and the class with the largest value is predicted (one-vs-rest).
-    The functions share the vectors, but each function has its own multipliers. Most rules train a function to be
-    at least 1 for its class and at most -1 for other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and
-    also the rule "spectrum-softmax". If ``rule`` is None, the model takes raw inputs. Each function is then the sum of
-    a linear part and a few sinusoids whose frequencies are learned; if ``n_max`` is given, a kernel expansion replaces
-    the sinusoids.
+    With two classes, the model is one function, ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max`` kernels, and
+    its sign determines the class. With more classes, there is one function for each class, and the class whose function
+    has the largest value is predicted (one-vs-rest). The functions share the vectors, but each function has its own
+    multipliers. Most rules train a function to be at least 1 for its class and at most -1 for
+    other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and also the rule
+    "spectrum-softmax". If ``rule`` is None, the model takes raw inputs. Each function is then the sum of a linear part
+    and a few sinusoids whose frequencies are learned; if ``n_max`` is given, a kernel expansion replaces the sinusoids.
 
     Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
-    starts from a fitted estimator therefore classifies as ``predict`` does, and continues with the same bytes.
+    starts from a fitted estimator therefore classifies and learns exactly as the estimator does, bit for bit.
 
     Parameters
     ----------
@@ -418,7 +420,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted. Class i of the device is ``classes_[i]``.
     spec_ : Spec
-        The spec with all parameters, including derived parameters, from which code is generated. The classes in the spec
+        The spec from which code is generated, with all parameters, including derived parameters. The classes in the spec
         are ``classes_`` as text.
     model_ : HostModel
         The learned state (``model_.memory``), and the functions that work on this state.
@@ -547,7 +549,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with
             the largest value is predicted; in a tie, the first of the tied classes. The values are the numbers that the
-            device computes, in float64. If the device would refuse a sample, because an input is beyond
+            device computes, converted to float64. If the device would refuse a sample, because an input is beyond
             ``input_max_abs``, its values are NaN, and a warning is issued.
         """
         X = self._inputs(X)

@@ -1,7 +1,7 @@
 """Each parameter of the estimators and River models is declared once, as a key of a spec or as a `Parameter`.
 
-The signature, checks and docstring of a class are derived from the declarations at each access, so the keys of a family
-that is declared later become parameters, too.
+A class's signature, checks and docstring are derived from these declarations whenever they are accessed.  If a model
+family is added after the class was defined, its keys become parameters, too.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def moved(parameters: Mapping[str, Parameter], behind: Mapping[str, str]) -> dict[str, Parameter]:
-    """Return the parameters in another order.  behind: name of a parameter to move -> name of the parameter to put it after."""
+    """Return the parameters in another order.  behind: name of a parameter to move -> name of the parameter that it then follows."""
     names = list(parameters)
     for name, before in behind.items():
         names.remove(name)
@@ -141,11 +141,11 @@ class Declared:
     _attributes: ClassVar[dict[str, str]] = {}
     """The fitted attributes, with their descriptions for docstrings."""
     _words: ClassVar[dict[str, str]] = {}
-    """Replacements for {words} in docstrings."""
+    """Placeholder in the class's docstring, with its braces -> the text that replaces it."""
 
     @classmethod
     def _families(cls) -> Sequence[Family]:
-        """Return the families of models whose keys in a spec are parameters of this class."""
+        """Return the model families whose spec keys are parameters of this class."""
         return ()
 
     @classmethod
@@ -215,10 +215,10 @@ class Initialiser:
 
 
 class Docstring(str):
-    """A docstring that lists the parameters which its class has when the docstring is read.
+    """A class's docstring that is made anew when it is read, so that it lists the parameters that the class has then.
 
-    The string itself lists the parameters that the class had when it was defined.  `help` uses this string if the
-    class's metaclass has a docstring.
+    As a string, without ``__get__``, it lists the parameters that the class had when it was defined.  `help` shows this
+    older list if the class's metaclass has a docstring.
     """
 
     _template: str
@@ -237,8 +237,8 @@ def _docstring_of(kind: type[Declared], template: str, families: tuple[Family, .
     """Fill in the template of a class's docstring.
 
     ``{parameters}`` is replaced by the descriptions of all parameters, ``{others}`` by the names of the parameters that the
-    template does not describe, and ``{attributes}`` by the descriptions of the attributes.  The class's ``_words`` are
-    replaced, too.
+    template does not describe, and ``{attributes}`` by the descriptions of the attributes.  The placeholders in the
+    class's ``_words`` are replaced, too.
     """
     # Python 3.13 removes the indentation of docstrings; earlier versions keep it
     text, parameters = inspect.cleandoc(template), kind._parameters()

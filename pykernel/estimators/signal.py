@@ -43,13 +43,14 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     pipeline that begins with this step; the device then takes raw samples. docs/guide/signals.md defines each feature.
 
     Rows of X are raw samples in time order, and columns are channels. Without ``window``, each raw sample is a step.
-    With ``window``, the first step ends with the first whole window, and another step ends after every ``hop`` further
-    raw samples.
+    With ``window``, the first step ends when the first window is full; from then on, a step ends every ``hop`` raw
+    samples.
 
     Parameters
     ----------
     window : int, default=None
-        Number of raw samples in a window. None: there are no windows, and the raw samples are the features.
+        Number of raw samples in a window. None: there are no windows; ``lags``, ``differences`` and ``averages`` then
+        apply to the raw samples.
     hop : int, default=None
         Number of raw samples from the start of one window to the start of the next; it must divide ``window``. None: the
         same as ``window``.
@@ -58,8 +59,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     features : sequence of str, or dict of sequences, default=None
         Features of each channel in a window, such as ``["mean", "rms"]``; a dict has a separate list for each channel.
     bands : sequence of (float, float), default=None
-        Pairs of frequencies in Hz. For each pair and channel, the feature is the root mean square between the two frequencies.
-        ``window`` must be a power of two.
+        Frequency bands, each given as a pair of frequencies in Hz. For each band and channel, the feature is the root mean
+        square of the signal within the band. ``window`` must be a power of two.
     log : bool, default=False
         For ``bands``: log2(1 + power / floor) instead of the root mean square, with floor = (max_abs / 2^20)^2.
     lags : sequence of int, default=None
@@ -69,7 +70,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     averages : sequence of int, default=None
         For each number n, the mean of the latest n steps.
     periods : sequence of int, default=None
-        For each period, in raw samples: the cosine and the sine of the phase, which is 0 before the first row.
+        For each period, in raw samples: cos(2 pi n / period) and sin(2 pi n / period) at the n-th row; the first row has
+        n = 1.
     max_abs : float, or for int16 a sequence of floats, default=None
         Largest magnitude of a raw sample; for int16, each channel may have a separate limit. The device
         refuses a raw sample beyond the limit, and so does ``transform``. None: 1e6.
@@ -96,8 +98,9 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     consecutive rows are equal, so train on the result of ``steps``. A model that learns on the device needs ``[signal]``
     in its own spec.
 
-    ``transform`` takes O(n_samples (n_features_in_ + n_features_out)), and O(measures window / hop) more for each step.
-    Spectra add O(n_features_in_ window log(window)) for each step.
+    ``transform`` takes O(n_samples (n_features_in_ + n_features_out)) operations. With windows, each step adds
+    O(m window / hop), where m is the number of features of a window, without lags, differences and averages. Spectra add
+    O(n_features_in_ window log(window)) for each step, and each average over n steps adds O(n).
 
     References
     ----------
@@ -143,8 +146,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Return the newest features after each raw sample, as the device's ``NAME_signal`` writes them at that time.
 
-        Each call starts anew. Rows before the first step, where a device has no features yet, hold the features of the
-        first step.
+        Each call starts anew. The first rows, after which a device has no features yet, hold the first features that it
+        computes.
 
         Parameters
         ----------
@@ -154,12 +157,12 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         Returns
         -------
         z : ndarray of shape (n_samples, n_features_out)
-            The numbers that the device computes, in float64.
+            The numbers that the device computes, converted to float64.
 
         Raises
         ------
         UserError
-            If there are too few rows for a step, or a value exceeds ``max_abs``.
+            If there are too few rows for the first features, or the magnitude of a value exceeds ``max_abs``.
         ValueError
             If X contains anything but finite numbers. NaN is refused: for a missing raw sample, a device calls
             ``NAME_gap``, after which windows and lags start again. Transform the parts before and after a gap
@@ -189,7 +192,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         Raises
         ------
         UserError
-            If there are too few rows for a step, or a value exceeds ``max_abs``.
+            If there are too few rows for the first features, or the magnitude of a value exceeds ``max_abs``.
         ValueError
             If X contains anything but finite numbers, or X and y have different lengths.
         """
@@ -217,7 +220,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self._spec()
 
     def _spec(self) -> Spec:
-        """Return a spec with this [signal], and with a model that takes any inputs, because a spec must have a model."""
+        """Return a spec with this transformer's [signal], and with a placeholder model, because a spec must have a model."""
         content = self._sections(self._given())
         channels = list(self._columns or [f"x0..x{self.n_features_in_ - 1}"])
         given = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.pop("signal", {}).items()}

@@ -1,7 +1,8 @@
 """Support vector machines on a greedy basis, and linear programming machines, as scikit-learn estimators.
 
 The estimators train on the host in float64: support vector machines by an interior-point method with a low-rank Gram matrix,
-linear programming machines by HiGHS.  ``to_spec`` returns the spec of a frozen model, which is a sum over the vectors.
+linear programming machines by HiGHS.  ``to_spec`` returns the spec of a frozen model, which computes
+``k(x, vectors) alpha + bias``.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ from pykernel.training.selection import GroupFolds, default_widths, stratified_f
 from pykernel.training.targets import Targets, error_rate, press
 
 MOST = 1024
-"""Maximum number of vectors, if ``basis`` gives no number."""
+"""Maximum number of vectors if ``basis`` is None."""
 COMPARED = 2000
 """Widths and C are compared on at most this many samples."""
 COMPARED_L1 = 1000
-"""Replaces COMPARED for linear programming machines, because HiGHS needs more than twice the time for twice the samples."""
+"""The same limit for linear programming machines.  It is lower, because HiGHS's time grows faster than the number of samples."""
 ROUGH_PRICE = 1.0
-"""Tolerance for the prices in the cross-validation of a linear programming machine.  Each fold's training begins with
-the vectors chosen for all samples, and adds vectors whose price is above this tolerance."""
+"""Smallest tolerance in the cross-validation of a linear programming machine; it replaces a smaller ``tol``.  Each fold's
+training starts with the vectors of the training on all samples, and adds vectors until no price is above 1 plus the
+tolerance."""
 ROUGHLY = 64
-"""A basis that is chosen to compare widths and C has at most this many vectors."""
+"""Maximum number of vectors in the greedy bases with which widths and C are compared."""
 
 PARAMETERS = {
     **{name: OF_FAMILY[name] for name in ("kernel", "sigma", "gamma", "coef0", "degree")},
@@ -218,8 +220,8 @@ class _SupportVectorMachine(KernelMachine):
     ) -> tuple[float, float]:
         """Return the width and the C with the smallest error on left-out samples; the squared error breaks ties.
 
-        Each linear programming machine that is compared chooses its own vectors, because the best C depends on the
-        vectors.
+        All machines with the same width share a basis. Each linear programming machine selects its own vectors from this
+        basis, because the best C depends on the vectors.
         """
         each, sparse = _candidates(self.C) or [], self.penalty == "l1"
         self.candidates_: list[dict[str, float]] = []
@@ -260,11 +262,12 @@ class _SupportVectorMachine(KernelMachine):
 class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
     """Support vector machine for classification, trained by an interior-point method on a greedy basis.
 
-    The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, where y
-    is 1 or -1. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear programming
-    machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
-    function that separates it from all other classes, and the class with the largest value is predicted. The basis
-    grows until the functions are optimal, within ``tol``, among all functions whose vectors are the samples.
+    Each function ``f(x) = k(x, basis_) alpha_ + bias_`` minimises ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))``, where y is 1
+    or -1. With ``penalty="l1"``, ``sum of |alpha|`` replaces ``1/2 |f|^2``: the model is then a linear programming machine,
+    in which few vectors have nonzero weights. Two classes share one function, which is positive for ``classes_[1]``. With
+    more classes, each class has a function that separates it from all other classes, and the class with the largest value
+    is predicted. The basis grows until the functions satisfy, within ``tol``, the optimality conditions of a machine with
+    all samples as vectors.
 
     Parameters
     ----------
@@ -353,10 +356,10 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
 class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
     """Support vector machine for regression, trained by an interior-point method on a greedy basis.
 
-    The functions minimise ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))`` over ``f(x) = k(x, basis_) alpha_ + bias_``,
-    one for each label. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear
-    programming machine). The basis grows until the functions are optimal, within ``tol``, among all functions whose
-    vectors are the samples.
+    Each label has one function ``f(x) = k(x, basis_) alpha_ + bias_``, which minimises
+    ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))``. With ``penalty="l1"``, ``sum of |alpha|`` replaces
+    ``1/2 |f|^2``: the model is then a linear programming machine, in which few vectors have nonzero weights. The basis
+    grows until the functions satisfy, within ``tol``, the optimality conditions of a machine with all samples as vectors.
 
     Parameters
     ----------
@@ -435,7 +438,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
 
 def _on_all(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Put the values of the samples with a weight above 0 into an array for all samples, with NaN for the other samples."""
+    """Return an array for all samples: ``values`` where the weight is above 0 (``counts`` is True), and NaN elsewhere."""
     found = np.full((len(counts), values.shape[1]), np.nan)
     found[counts] = values
     return found

@@ -202,8 +202,8 @@ class _TrainedVectors(Expansion):
         """Train on classes, or on labels that were standardised with ``middle`` and ``deviation``.
 
         folds: targets by which the folds of the cross-validation are stratified.  Returns (result, linear): the result of the
-        training, and a linear model's predictions for the compared samples, cross-validated with the same folds,
-        (n_compared, n_functions).
+        training, and cross-validated predictions of a linear model, (n_compared, n_functions), for the samples on which
+        models were compared and with the same folds.
         """
         self._near_one("inputs", X)
         self._where.need(

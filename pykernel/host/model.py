@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def require_ieee() -> None:
-    """Raise UserError if the processor's floating-point mode changes results.
+    """Raise UserError if the processor rounds subnormal numbers to zero or does not round to nearest, which changes results.
 
-    The mode is a property of the process, and some libraries change it.
+    Another library in the same process may have set this mode.
     """
     smallest, one, tiny = np.finfo(np.float32).tiny, np.ones(1, np.float32), np.full(1, 2.0**-24, np.float32)
     if (smallest * one * np.float32(0.5))[0] == 0:
@@ -38,7 +38,7 @@ class HostModel:
     output, and (samples, OUTPUTS) for several outputs. A classifier's labels are class indices from 0, (samples,). A
     model that learns without labels takes no labels. ``engine`` executes the model: "llvm", "numba" or "python" (see
     ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C struct
-    lacks; without these fields, ``memory.bytes`` equals the C struct.
+    does not contain; they are stored outside of ``memory.bytes``, which then equals the C struct.
 
     Several threads may share one model, because only one call runs at a time.
 
@@ -108,7 +108,7 @@ class HostModel:
         """Call NAME_<question> for each row.  Returns answers (samples, values), and statuses (samples,).
 
         If the model refuses a row, the answer is NaN (-1 for a class or an index).  Raises UserError if the model does not
-        have this question.
+        have the function NAME_<question>.
         """
         x = self._inputs(x)
         self._require(question)

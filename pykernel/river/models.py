@@ -199,7 +199,7 @@ class Supervised(Model):
 
 
 class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: ignore[misc]
-    """Kernel regression in fixed memory with River's interface, bit for bit as on a microcontroller.
+    """Kernel regression in fixed memory with River's interface; its results equal a microcontroller's, bit for bit.
 
     The model is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters, the model has the default
     rule (docs/reference/rules.md): a sum of a few sinusoids with learned frequencies, plus linear parts. The
@@ -275,7 +275,7 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
 
 
 class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type: ignore[misc]
-    """Kernel classification in fixed memory with River's interface, bit for bit as on a microcontroller.
+    """Kernel classification in fixed memory with River's interface; its results equal a microcontroller's, bit for bit.
 
     The model is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters, the model has the default
     rule (docs/reference/rules.md): a linear part and a few sinusoids with learned frequencies, mixed with a linear
@@ -401,10 +401,10 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 
 
 class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: ignore[misc]
-    """A monitor in fixed memory with River's interface, bit for bit as on a microcontroller.
+    """A monitor in fixed memory with River's interface; its results equal a microcontroller's, bit for bit.
 
-    The model is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: the monitor has one
-    Gaussian for each regime of a machine and a false-alarm rate of 1 %, and does not learn during an alarm
+    The model is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: the monitor learns one
+    Gaussian for each regime of the machine, and learns nothing during an alarm. By default, its false-alarm rate is 1 %
     (docs/guide/monitor-settings.md).
 
     The first sample, scored or learned, fixes the features: their sorted names are the inputs of the C code. A later

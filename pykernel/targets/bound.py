@@ -199,7 +199,8 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
         return dict.fromkeys(
             names,
             Bound(
-                None, refused="the compiler's assembly code with marks does not assemble to the same bytes as the image"
+                None,
+                refused="with pykernel's records of loops and branches added, the compiler's assembly code no longer assembles to the bytes of the image",
             ),
         )
     records, facts = read_records(twin.elf), flow_facts(project.spec)
@@ -308,7 +309,7 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
             bounds=(0, 1),
         )
         if rounds.x is None:
-            raise Unbounded(f"a loop without a known limit; the solver does not say which loop: {rounds.message}")
+            raise Unbounded(f"a loop without a known limit; the solver failed to locate it: {rounds.message}")
         taken = [(i, to) for (i, to, _), x in zip(edges, rounds.x, strict=False) if x > 1e-6 and to is not None]
         within = connected_components(
             _sparse([(*edge, 1.0) for edge in taken], len(blocks), len(blocks)), connection="strong"

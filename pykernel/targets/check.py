@@ -338,13 +338,13 @@ def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, 
     takes = f"{name}_{call} takes {'up to ' if proved else ''}"
     most = proved or max((counted.get(key) or 0 for key in ("max", "worst")), default=0)
     if limits.instructions is not None and not most:
-        yield f"[target] instructions: {call} has no bound on {limits.name} ({why}), and {row['emulator']} does not count instructions"
+        yield f"[target] instructions cannot be checked: {call} has no bound on {limits.name} ({why}), and {row['emulator']} does not count instructions"
     elif limits.instructions is not None and most > limits.instructions:
         yield f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {limits.instructions:,}"
     if limits.cycles is None:
         return
     if proved is None:
-        yield f"[target] cycles: {call} has no bound on {limits.name}: {why}"
+        yield f"[target] cycles cannot be checked: {call} has no bound on {limits.name} ({why})"
     elif bound["cycles"] is None or bound["estimated"]:
         yield f"[target] cycles: on {limits.name}, a cycle count cannot be derived from the instruction count; set [target] instructions instead"
     elif bound["cycles"] > limits.cycles:

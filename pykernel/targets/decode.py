@@ -187,7 +187,7 @@ def _riscv(
             if link == "ra":
                 return make((Way(after),), called=to)
             if link != "zero":
-                raise Unbounded(f"a call that returns through {link} in {place(address)}")
+                raise Unbounded(f"a call in {place(address)} that keeps its return address in {link} instead of ra")
             return make((), called=to) if to in starts else make((Way(to, branches=True),))
 
         link = "ra" if word in ("jal", "jalr") else "zero"

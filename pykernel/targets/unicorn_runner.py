@@ -97,8 +97,8 @@ class EmulatedCpu:
         if room > 0 and room - self.stack_used() < UNWRITTEN:
             part = self.image.target.part
             return (
-                f"needs more stack than the {room:,} bytes that the model leaves of {part.name}'s {part.ram.bytes:,} bytes "
-                "of RAM; take a smaller model, or a larger part"
+                f"needs more stack than is free: the model leaves {room:,} of the {part.ram.bytes:,} bytes of RAM on {part.name}; "
+                "take a smaller model, or a larger part"
             )
         return f"stopped: {error}"
 

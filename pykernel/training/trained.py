@@ -215,7 +215,8 @@ def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: 
         )
     if max_abs is not None:
         raise UserError(
-            f"{where}: max_abs limits its raw samples; leave max_abs out here, and set it in the first step, which computes the features"
+            f"{where}: takes raw samples, which are limited by max_abs of SignalFeatures or of the spec's [signal]; set max_abs there, "
+            "and leave it out here"
         )
     return signal.input_max_abs
 
@@ -335,7 +336,7 @@ def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> 
         values = [number_of(value, machine.source, "max_abs") for value in given]
         if len(values) != machine.dim or min(values) <= 0:
             raise UserError(
-                f"{machine.source}: max_abs must hold a number above 0 for each of {machine.dim} inputs, or be one number"
+                f"{machine.source}: max_abs must be one number above 0, or {machine.dim} such numbers, one for each input"
             )
         input_max_abs(machine, precision, largest, float((np.array(values) + np.abs(machine.centers)).max()))
         return values
@@ -450,7 +451,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
         )
     if not np.isfinite(center).all() or not (np.isfinite(scale) & (scale != 0)).all():
         raise UserError(
-            f"{machine.source}: scales its inputs by numbers that {precision} cannot represent; use float64"
+            f"{machine.source}: {precision} cannot represent the numbers by which the inputs are shifted or scaled; use float64"
         )
     lost = exact - center
     vectors, bias, offsets = machine.vectors * (exact_scale / scale), machine.bias, machine.offsets
@@ -529,7 +530,10 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     low, high = -300.0, math.log10(wanted)
     if not fits(10**high):
         if not fits(10**low):
-            raise UserError(f"{where}: {precision} cannot hold its numbers; scale the data and fit the model again")
+            raise UserError(
+                f"{where}: its parameters are so large that {precision} can overflow for any input; scale the data and fit the "
+                "model again"
+            )
         while high - low > 1e-3:
             middle = (low + high) / 2
             low, high = (middle, high) if fits(10**middle) else (low, middle)
@@ -539,13 +543,13 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     max_abs = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
     if given is not None:
         raise UserError(
-            f"{where}: max_abs is {given:g}, where {precision} overflows; choose max_abs of at most {max_abs:g}"
+            f"{where}: max_abs is {given:g}, but {precision} can overflow for inputs of that size; choose max_abs of at most {max_abs:g}"
             + (", or use float64" if precision == "float32" else "")
         )
     if max_abs < largest:
         raise UserError(
-            f"{where}: could overflow {precision} if every input were as large as the largest number in its vectors, {largest:g}; "
-            f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before the model"
+            f"{where}: could overflow {precision} if every input were as large as {largest:g}, the largest expected magnitude; "
+            f"{'use float64, or ' if precision == 'float32' else ''}scale the inputs to similar ranges before the model"
         )
     return max_abs
 

@@ -48,8 +48,8 @@ def states_told(x: np.ndarray) -> str:
     count = int((model.read("regimes")[0] > 0).sum())
     known = f"{count} normal states" if count > 1 else "one normal state"
     return (
-        f"after this recording, a monitor knows {known}; any other state raises an alarm until it has lasted long enough "
-        "or is acknowledged"
+        f"after this recording, a monitor knows {known}; any other state raises an alarm until the monitor has "
+        "learned it as normal, or the firmware acknowledges it"
     )
 
 

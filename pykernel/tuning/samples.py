@@ -105,7 +105,7 @@ def _names(data: str, inputs: Sequence[str], label: str | None) -> tuple[list[st
     columns = table_columns(data)
     names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
     if not names:
-        raise UserError(f"{data}: has no column with numbers for the inputs; give {option('inputs')}")
+        raise UserError(f"{data}: has no column with numbers that can be an input; at least one is needed")
     return names, [] if inputs else [each for each, _ in columns if each not in (*names, label)]
 
 

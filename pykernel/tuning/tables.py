@@ -155,7 +155,8 @@ def _need_channels(
             )
     if column in channels and model == "kfd":
         raise UserError(
-            f"{option('model', 'kfd')} predicts classes, but {column!r} is a channel, whose numbers are forecast"
+            f"{option('model', 'kfd')} predicts classes, but the label {column!r} is a channel, so its numbers are forecast; "
+            f"leave {option('model')} out"
         )
 
 
@@ -237,7 +238,7 @@ def _classes_of(
         if by_value.setdefault(float(each), each) != each:
             raise UserError(
                 f"{name}: column {column!r} holds {by_value[float(each)]!r} and {each!r}, which are the same number; "
-                "write each class in one way"
+                "write each class the same way in every row"
             )
     return [by_value[value] for value in sorted(by_value)]
 
@@ -252,7 +253,7 @@ def _need_rows(table: LabelledTable) -> None:
     """Raise UserError if there are too few labelled rows, or if there is no row of a class."""
     name, column, classes, steps = table.name, table.column, table.classes, table.stage is not None
     # reasons for missing steps
-    why = [*table.warnings, "a step has the label of its last raw row: label more rows, or take a shorter hop"][0]
+    why = [*table.warnings, "a step has the label of its last raw row: label more rows, or reduce [signal] hop"][0]
     if classes is None:
         if len(table.y) < 2:
             missing = f"steps with a label; at least 2 are needed; {why}"
@@ -379,7 +380,7 @@ def read_columns(
             ),
             (
                 label == "",
-                f"{name}: the label's column is '', and no column has that name; give one of {listed(header)}",
+                f"{name}: the name of the label's column is empty; give one of {listed(header)}",
             ),
             (
                 # names 0, 1, ... are allowed, because pandas writes them for columns without names

@@ -101,7 +101,7 @@ def need_possible(given: Fit) -> None:
         ),
         (
             given.confidence is not None and not given.tau,
-            f"{confidence} needs {tau}; give the part of tr K that may be left out, such as {option('tau', 0.01)}",
+            f"{confidence} needs {tau} above 0: the fraction of the kernel matrix's trace that the basis may leave out, such as {option('tau', 0.01)}",
         ),
     )
     make_spec(

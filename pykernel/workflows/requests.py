@@ -1,7 +1,7 @@
 """The request of each command: its options in the shell, its arguments in Python, and the checks of their values.
 
-The function that carries out a request is in another module, because that module may be slow to import.  ``function`` makes a Python
-function from a request and the function that carries it out.
+The functions that carry out the requests are in other modules, because these may be slow to import.
+``pykernel.request.option.function`` combines a request and such a function into a Python function whose arguments are the request's fields.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Demo:
     Columns: "error" is the mean absolute error over the second half of the year, in rentals per hour. "state" is the
     memory that the predictor needs on the device.
 
-    Exit codes: 0 done, 1 the C code computes other bytes, 2 bad input.
+    Exit codes: 0 done, 1 the C code differs from the simulation, 2 bad input.
     """
 
     _: KW_ONLY
@@ -78,11 +78,11 @@ class Simulate:
 
     Columns: "MAE" is the mean absolute error and "RMSE" the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
-    linear models. If the model does not learn, these forecasts learn only from the first half of the rows. Advice says
-    why a model is bad, and which change helps on these rows.
+    linear models. If the model does not learn, these forecasts learn only from the first half of the rows. Advice names
+    the model's problems, with remedies; for a file, most were tried on its rows.
     For classes, "errors" is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
-    and the largest answer. For the alarms with the highest levels, a list shows the rows, the level relative to the threshold and,
-    if known, the kind, the most blamed input, its share, and a second one with at least half this share.
+    and the largest value of each output. The alarms with the highest ratios of level to threshold are listed
+    with rows, ratio and, if known, kind, most blamed input, its share, and a second input with at least half that share.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -123,7 +123,7 @@ class Generate:
         pykernel generate spec.toml --start recorded.csv -o out/
         pykernel generate spec.toml --start state.bin -o out/
 
-    A spec says what the model sees and how it learns. Everything else has a default:
+    A spec says what the model sees and how it learns. Keys that this example omits have defaults:
 
         name = "flow"
 
@@ -169,8 +169,8 @@ class Generate:
 class Check:
     """Check that the C code computes the same bytes as the host.
 
-    Each compiler on this machine compiles the C code, with and without optimisation. The code and simulations in LLVM and Numba (the
-    reference) learn the same random samples, some of them difficult. Their memories are compared.
+    Each compiler on this machine compiles the C code, with and without optimisation. The builds and two simulations (LLVM and, as the
+    reference, Numba) learn the same random samples, some extreme. Their memories are compared.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
@@ -182,7 +182,7 @@ class Check:
     is the whole program, "RAM" is the model, and "stack" is the deepest use. The second table counts instructions:
     "worst" is the largest number that a search found, "bound" is the proved limit (docs/guide/bounds.md).
 
-    If [target] limits more than RAM, the model is checked on that CPU, too.
+    If [target] limits flash, instructions or cycles, its CPU runs the check, too.
 
     Exit codes: 0 equal, 1 not equal or over a limit of [target], 2 bad input (or no compiler, no board, or a model too large for a target's part).
     """
@@ -286,13 +286,14 @@ class Page:
 
     The page is one file and needs no network. In the browser, the C code runs as WebAssembly: it predicts each row, then learns
     it. The page shows forecasts and true values, the errors of the model and of simple forecasts, a monitor's level and alarms,
-    the stored vectors, and the state's hash next to this PC's. The page also has figures from simulate's report and the bytes
-    of each part; with --target, it also shows the instructions of a call and their bound. Readers can drop another CSV file
-    onto the page.
+    the stored vectors, and the state's hash, next to the one computed on this PC. It also has figures from simulate's report, such
+    as the bytes of each part of the memory, and with --target the number of instructions of a call and its bound. Readers can drop
+    another CSV file onto the page.
 
         pykernel page spec.toml data.csv -o page.html --target cortex-m4f
 
-    Exit codes: 0 done, 1 an emulated CPU computes other bytes, 2 bad input. The page is written only with exit code 0.
+    Exit codes: 0 done, 1 the C code on an emulated CPU differs from the simulation, 2 bad input. The page is written only with
+    exit code 0.
     """
 
     model: GivenModel
@@ -318,9 +319,10 @@ class Plan:
         pykernel plan recordings/ --label y
 
     Errors are measured on the last 30 % of the rows, or on left-out devices; for a monitor, faults are put into these rows.
-    A frozen model is trained only on the other rows; a learning model goes on learning. Without --labels, both kinds are planned.
+    A frozen model is trained only on the other rows; a learning model also learns each of these rows after predicting it.
+    Without --labels, both kinds are planned.
 
-    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C code computes other bytes, 2 bad input, 130
+    Exit codes: 0 done, 1 no model fits (the closest is named) or the C code differs from the simulation, 2 bad input, 130
     interrupted before a model was tried.
     """
 
@@ -379,7 +381,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableOf:
-    """Record a table from a port, or convert a table to .npy or to numbers.
+    """Record a table from a port, or convert a table to .npy or to a numeric .csv.
 
         pykernel table /dev/ttyACM0 --output first.csv
         pykernel table year.csv --output year.npy
@@ -387,12 +389,12 @@ class TableOf:
 
     From a port, the command records frames (generate --for recorder) or lines of numbers, until Ctrl-C (docs/guide/replay.md).
 
-    Rows of a .npy file can be read in any order, so fit can choose a basis of a table larger than memory. For a .npy output, CSV rows that
-    lack a cell are left out; Parquet, Arrow and .npy files with missing cells are refused.
+    Rows of a .npy file can be read in any order, so fit can choose a basis from a table larger than memory. For a .npy output,
+    CSV rows that lack a cell are left out; Parquet, Arrow and .npy files with missing cells are refused.
 
     In a .csv output, a column with few different words becomes a column of 0 and 1 for each word, and a column of dates or times
     becomes phases of the day and the week. Cells are empty where a value is missing. Constant columns are left out. With --like ready.csv,
-    a later table gets the same columns, whatever words and constants it has.
+    a later table gets the same columns, even if it has other words or other constant columns.
 
     Columns: the command prints their names and, for .npy, their positions in the new file.
 
@@ -429,17 +431,17 @@ class Import:
     """Import a model that was trained elsewhere.
 
     Support vector machines, kernel ridge, Gaussian processes, linear models and networks with one hidden layer can be
-    imported, with their preprocessing. With --vectors, fewer vectors are trained to imitate the model, or the state of a
-    device, on rows of --data or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
+    imported, with their preprocessing. With --vectors, a model with fewer vectors is trained to imitate the original, or
+    the state of a device, on rows of --data or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
     a file is executed; pickles are refused.
 
         pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
 
-    Columns: "vectors", "functions" and "weights" are numbers of stored values. "flash" is the size of the tables. "error" is
+    Columns: "vectors", "functions" and "weights" count what the spec stores. "flash" is the size of the tables. "error" is
     how much --vectors changes the outputs, in standard deviations; "low" and "high" bound the error's 95 % interval. With
-    --data, "difference" is the largest difference in a decision value; rounding can cause at most "allowed". Rounding may
-    change the class of undecided rows. At most 1,000 rows or steps are compared.
+    --data, "difference" is the largest difference in a decision value, "allowed" is the largest that rounding can cause.
+    Rounding may change the class of the "undecided" rows. At most 1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
     """

@@ -641,7 +641,7 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output a.toml --label 2 --set learning.rule=nystrom-rls --set training.method=trained --set training.tau=.1", "--set training.tau does not apply to --set training.method=trained"),
         ("flow.npy --output a.toml --label 2 --set learning.rule=nystrom-rls --set training.method=trained -n 500", "at most 400, the number of rows"),
         ("flow.npy --output b.npz --set training.tau=2", "tau is 2"),
-        ("flow.npy --output b.npz --set training.confidence=0.9", "the part of tr K that may be left out, such as --set training.tau=0.01"),
+        ("flow.npy --output b.npz --set training.confidence=0.9", "trace that the basis may leave out, such as --set training.tau=0.01"),
         ("flow.npy --output b.npz --set training.confidence=2 --set training.tau=0.1", "confidence is 2"),
         ("flow.npy --output b.npz --set training.method=sgma --set training.with=vew=column", "--set training.with holds 'vew=column'; did you mean 'view'?"),
         ("flow.npy --output b.npz --set training.method=sgma --set training.with=view=colum", "--set training.with=view=colum: 'colum' is not known; did you mean 'column'?"),

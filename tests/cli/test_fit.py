@@ -517,7 +517,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["absent.csv"], "absent.csv: there is no such file"),
         (["kinds.csv", "--label", "z"], "names no column 'z'; it names 'a', 'b', 'y'"),
         (["kinds.csv", "--inputs", "a,z"], "names no column 'z'"),
-        (["kinds.csv", "--label", ""], "the label's column is '', and no column has that name"),
+        (["kinds.csv", "--label", ""], "the name of the label's column is empty"),
         (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
         (["kinds.csv", "--label", "a", "--inputs", "y"], "90 of 90 cells are words"),
         (["kinds.csv", "--set", "training.model=lssvm"], "--set training.model=lssvm is not known; did you mean 'ls-svm'?"),
@@ -526,7 +526,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["two.csv", "--set", "label.classes=no,yes,maybe"], "is never 'maybe'; leave this class out of --set label.classes"),
         (["one.csv"], "column 'y' is always low; at least two classes are needed"),
         (["gap.csv"], "every row of class 'high' lacks an input"),
-        (["alike.csv", "--set", "training.model=kfd"], "holds '1' and '1.0', which are the same number; write each class in one way"),
+        (["alike.csv", "--set", "training.model=kfd"], "holds '1' and '1.0', which are the same number; write each class the same way"),
         (["still.csv"], "has no column of varying numbers other than the label 'y'"),
         (["short.csv"], "has 1 rows with a label and all inputs; at least 2 are needed"),
         (["kinds.csv", "--set", "kernel.function=rbf"], "--set kernel.function=rbf is not known; did you mean 'gaussian'?"),
@@ -668,7 +668,7 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
             ["--spec", "raw.toml", "--label", "ax", "--set", "label.classes=u,v"],
             "[label] classes cannot be used for a forecast",
         ),
-        (["--spec", "raw.toml", "--label", "ax", "--set", "training.model=kfd"], "whose numbers are forecast"),
+        (["--spec", "raw.toml", "--label", "ax", "--set", "training.model=kfd"], "is a channel, so its numbers are forecast"),
     ):
         code, out, err = run("fit", "raw.csv", *words, "--output", "no.toml")
         assert code == 2 and says in err and not Path("no.toml").exists(), err

@@ -143,7 +143,7 @@ def test_rivals_of_a_model_that_gets_no_labels_get_none_either(run, tmp_path, mo
     Path("m.csv").write_text(text)
     assert "learned only the labels of the first 500 rows" in run("simulate", "m.toml", "m.csv")[1]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    assert "continue to learn from labels, unlike this model" in run("simulate", "m.toml", "-")[1]
+    assert "learn from all labels, whereas this model gets none" in run("simulate", "m.toml", "-")[1]
     learner = make_spec({key: content[key] for key in ("name", "input", "label")})
     told = pykernel.simulate(learner, (x[:, None], y))
     assert "last label" in told.simple and "simple predictors" not in told.page.html()

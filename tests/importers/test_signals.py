@@ -175,12 +175,12 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
     for precision in ("int16", "float64"):
         with pytest.raises(UserError, match=f"precision is {precision}, but its features are computed in float32"):
             from_sklearn(model, "m", precision=precision)
-    with pytest.raises(UserError, match="max_abs limits its raw samples; leave max_abs out here"):
+    with pytest.raises(UserError, match="takes raw samples, which are limited by max_abs of SignalFeatures"):
         from_sklearn(model, "m", max_abs=3.0)
     with pytest.raises(UserError, match="takes 2 inputs, but 3 names are given"):
         from_sklearn(model, "m", inputs=list("abc"))
     model[0].max_abs = 1e12
-    with pytest.raises(UserError, match=r"max_abs is 1e\+12, where float32 overflows; choose max_abs of at most"):
+    with pytest.raises(UserError, match=r"max_abs is 1e\+12, but float32 can overflow .*; choose max_abs of at most"):
         from_sklearn(model.set_params(svr=KernelRidge(kernel="poly", degree=4)).fit(x, state), "m")
 
 

@@ -358,7 +358,7 @@ def test_limits_that_cannot_be_judged_are_told() -> None:
     figures = {"state_bytes": 1, "work_bytes": 1}
     row = {"target": "avr", "emulator": "simavr", "flash_bytes": 9000}
     assert exceeded(spec, figures, [row]) == [
-        f"[target] instructions: {call} has no bound on avr (none was computed), and simavr does not count instructions"
+        f"[target] instructions cannot be checked: {call} has no bound on avr (none was computed), and simavr does not count instructions"
         for call in ("update", "predict")
     ]
     assert exceeded(spec, figures, [row | {"target": "cortex-m3"}]) == []
@@ -370,7 +370,7 @@ def test_limits_that_cannot_be_judged_are_told() -> None:
         f"m_{call} takes up to 1,100,000 cycles on avr; [target] cycles is 1,000,000" for call in ("update", "predict")
     ]
     assert exceeded(spec, figures, [row | {"bounds": {}}]) == [
-        f"[target] cycles: {call} has no bound on avr: none was computed" for call in ("update", "predict")
+        f"[target] cycles cannot be checked: {call} has no bound on avr (none was computed)" for call in ("update", "predict")
     ]
 
 

@@ -140,7 +140,7 @@ def test_a_stack_that_does_not_fit_is_told(monkeypatch):
     model = UnicornModel(project, model_image(project, small, "zig"))
     model.paint_stack()
     with pytest.raises(
-        CheckFailed, match=r"flow_selftest needs more stack than the [\d,]+ bytes that the model leaves of "
+        CheckFailed, match=r"flow_selftest needs more stack than is free: the model leaves [\d,]+ of the "
     ):
         model.call("selftest")
 

@@ -101,7 +101,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     verdict = found["verdict"]
     assert verdict["winner"] == "model" and verdict["ratio"] == pytest.approx(verdict["model"] / verdict["error"])
     assert verdict["low"] < verdict["ratio"] < verdict["high"] < 1
-    shown = f"{verdict['ratio']:.2f} ± {(verdict['high'] - verdict['low']) / 2:.2f} of the error of {verdict['simple']}"
+    shown = f"{verdict['ratio']:.2f} ± {(verdict['high'] - verdict['low']) / 2:.2f} times the error of {verdict['simple']}"
     assert f"verdict   {shown}, the best simple predictor: " in out
     assert "next:" in out and "RMSE of the best" in out and f"--trials {trials} --seed 0 gives the same spec" in out
 
@@ -224,7 +224,7 @@ def test_a_simple_predictor_that_wins_is_told_with_the_ratio(folder, run):
     code, out, _ = run(*words, "-o", "again")
     assert (
         code == 0
-        and "of the error of last label, the best simple predictor: " in out
+        and "times the error of last label, the best simple predictor: " in out
         and "; add a column" in out
         and "[mixture] last" in out
     )
@@ -800,7 +800,7 @@ def test_a_label_of_words_is_a_class():
     [
         ("a,y\n1,2\n", [], "z", "names no column 'z'; it names 'a', 'y'"),
         ("a,y\n1,2\n", ["b"], None, "names no column 'b'"),
-        ("a,y\n1,2\n", [], "", "the label's column is '', and no column has that name; give one of a, y"),
+        ("a,y\n1,2\n", [], "", "the name of the label's column is empty; give one of a, y"),
         ("a,y\n1,2\n", ["a", "y"], "y", "column 'y' is the label; leave it out of inputs"),
         ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' is 'on', not a number"),
         ("a,y\n1,on\n2,on\n", [], "y", "the label 'y' has one class, on"),
@@ -897,8 +897,8 @@ def test_why_a_larger_error_is_planned_is_said():
     own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
     assert own > least
     assert said(own) == (
-        f"klms nt 9 has the smaller error, {least:.4g} in place of {own:.4g}, but a paired test finds no significant difference, and the planned model takes "
-        "500 B in place of 900 B"
+        f"klms nt 9 has the smaller error, {least:.4g} against {own:.4g}, but a paired test finds no significant difference, and the planned model takes "
+        "500 B instead of 900 B"
     )
     add(1.001 * hard, 400, 4)
     assert "klms nt 9 has" in said(1.0005 * least) and "the errors are nearly equal" in said(1.0005 * least)
