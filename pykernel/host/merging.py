@@ -183,9 +183,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
                 left = missed
                 best.memory.copy_from(model.memory)
     if left == np.inf:
-        raise UserError(
-            f"{spec.name}: refuses the answers of its devices as labels; give a larger [input] max_abs and [label] max_abs"
-        )
+        raise UserError(f"{spec.name}: [input] max_abs is too small for the inputs of the devices; give a larger max_abs")
     return best, deviations, left
 
 
@@ -231,7 +229,7 @@ def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarr
     if spec.program.budget is not None:
         stored = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)
         found = np.concatenate([found, raw_inputs(spec, memory, rng.permutation(stored)[: most // 2])])
-    return np.clip(found, -spec.input_max_abs, spec.input_max_abs)
+    return np.clip(found, *spec.input_ranges)
 
 
 def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
@@ -300,7 +298,7 @@ def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
         factor = np.linalg.inv(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
         raise UserError(
-            f"{where}: the learned values are not sums over samples; leave out the device whose state is damaged"
+            f"{where}: the covariance matrix is not positive definite; leave out the device whose state is damaged"
         ) from None
     return np.asarray(factor.T @ factor)
 
