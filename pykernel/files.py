@@ -117,7 +117,7 @@ class _Staging:
             return
         self.held[folder] = os.open(folder, os.O_RDONLY)
         if lock(self.held[folder]) is False:
-            print(f"pykernel: waiting for another run, which writes to {folder}", file=sys.stderr, flush=True)
+            print(f"pykernel: waiting for another run that is writing to {folder}", file=sys.stderr, flush=True)
             lock(self.held[folder], wait=True)
 
     def let_go(self) -> None:
@@ -486,7 +486,9 @@ def growing_file(path: Path, force: bool) -> FileIO:
     try:
         return FileIO(path, "w" if force else "x")
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}; {option('force')} overwrites a file") from None
+        raise UserError(
+            f"{path}: cannot be written: {error.strerror}; give another name, or {option('force')} to overwrite an existing file"
+        ) from None
 
 
 def need_free(path: Path | None, data: str, force: bool) -> None:

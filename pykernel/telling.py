@@ -664,9 +664,9 @@ def against_simple(found: Mapping[str, Any]) -> str:
         told += "; a paired test finds no significant difference"
     if found["simple"] == "last label":
         return (
-            f"{told}; add a column with the latest known label to the table, or use a model that learns, and set [mixture] last in "
-            "its spec"
+            f"{told}; add a column with the latest known label to the table, or use a model that learns, and set the key [mixture] last "
+            "of its spec to 1 plus the labels' delay in rows"
         )
     if found.get("linear"):
-        return f"{told}; the planned model is linear, too; a smaller error needs other inputs"
+        return f"{told}; the planned model is itself linear; to get a smaller error, record other inputs"
     return f"{told}; take the simple predictor, or record other inputs"

@@ -60,7 +60,7 @@ def test_words_among_numbers_are_missing_and_a_column_of_words_is_none():
     [
         ("1,234.5", "without a thousands separator"),
         ("1'234", "without a thousands separator"),
-        ("2,5", "write a point before the decimals"),
+        ("2,5", "write a decimal point instead of the comma"),
         ("3.2 mm", "without its unit"),
         ("21.5°C", "without its unit"),
         ("40%", "without its unit"),
@@ -448,7 +448,10 @@ def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path,
     later[3] = later[3].replace(later[3].split(",")[4], "stuck")
     Path("later.csv").write_text("\n".join([head, *later, ""]))
     status, _, err = run("table", "later.csv", "--like", "ready.csv", "--output", "again.csv")
-    assert status == 0 and "1 of 61 cells of valve are words that ready.csv does not have, such as 'stuck'" in err
+    assert (
+        status == 0
+        and "ready.csv has no column for some words of valve (1 of 61 cells), such as 'stuck': in these rows" in err
+    )
     first, again = (Path(name).read_text().splitlines() for name in ("ready.csv", "again.csv"))
     assert first[0] == again[0]
     for row, i in enumerate([*chosen, code]):

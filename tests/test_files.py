@@ -493,17 +493,17 @@ def test_a_source_in_a_folder_that_is_a_file_of_the_project_is_refused_before_an
         "generate", str(tmp_path / "spec" / "flow.toml.spec"), "-o", str(tmp_path / "out"), "--trust-code"
     )
     file = source.partition(".C" if ".C" in source else "/k.py")[0]
-    assert code == 2 and f"{source} needs a folder where the project has the file" in err, (err, file)
+    assert code == 2 and f"{source} cannot be written, because" in err, (err, file)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
     "paths, what",
     [
-        (["a", "a/b"], "a/b needs a folder where the project has the file a"),
-        (["a/b/c", "A"], "a/b/c needs a folder where the project has the file A"),
-        (["a/B", "A/b"], "a/B and A/b need the same file name"),
-        (["a. /b", "a"], "a. /b needs a folder where the project has the file a"),
+        (["a", "a/b"], "a/b cannot be written, because a is a file of the project"),
+        (["a/b/c", "A"], "a/b/c cannot be written, because A is a file of the project"),
+        (["a/B", "A/b"], "a/B and A/b would be the same file"),
+        (["a. /b", "a"], "a. /b cannot be written, because a is a file of the project"),
     ],
 )
 def test_paths_that_do_not_go_together_are_refused_before_anything_is_written(paths, what, tmp_path):

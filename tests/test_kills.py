@@ -166,7 +166,7 @@ def test_of_two_runs_into_one_folder_one_waits(when, tmp_path):
     interrupts.wait_until((tmp_path / "there").exists, first)
     with told.open("w") as file:
         second = interrupts.start("-c", WRITER, folder, "second", "", tmp_path, stderr=file)
-    interrupts.wait_until(lambda: "waiting for another run, which writes to" in told.read_text(), second)
+    interrupts.wait_until(lambda: "waiting for another run that is writing to" in told.read_text(), second)
     before = tree(folder)
     clear(folder / "a.csv")
     clear(folder / "b.csv")

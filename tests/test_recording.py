@@ -229,7 +229,7 @@ def test_a_listener_that_comes_late_waits_for_the_names(tmp_path):
     report = recorded(tmp_path, b"".join(rows(10, 20)) + hello(0) + b"".join(rows(20, 40)))
     assert (report["rows"], report["lost"], report["early"]) == (20, 0, 10)
     (tmp_path / "log.bin").write_bytes(b"".join(rows(10, 20)))
-    with pytest.raises(UserError, match="no frames named the columns"):
+    with pytest.raises(UserError, match="not all names of the columns arrived"):
         recorded(tmp_path, b"".join(rows(10, 20)) + hello(0)[:20])
 
 

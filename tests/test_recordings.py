@@ -122,7 +122,7 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
     for data, says in (
         ("empty", "empty: is a folder without recordings; give a folder with files that end with .csv, .tsv, .parquet"),
         ("logs/x*.csv", "logs/x*.csv: no file matches this pattern"),
-        (["logs/n0.csv", "-"], "-: standard input is one table"),
+        (["logs/n0.csv", "-"], "-: standard input cannot be one of several recordings"),
         (["logs/n0.csv", "logs/absent.csv"], "logs/absent.csv: there is no such file"),
     ):
         with pytest.raises(UserError) as told:
@@ -139,7 +139,7 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
         ("state replay spec.toml logs/n0.csv --jobs 2", "--jobs is for many devices"),
         (
             "fit logs --label y --set training.cv=kept --output m.toml",
-            "--set training.cv is kept, but whole devices are left out",
+            "--set training.cv=kept is not possible with several devices, because whole devices are left out",
         ),
         (
             "fit logs --label y --set training.cv=7 --output m.toml",
@@ -246,7 +246,7 @@ def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
     out = run("simulate", "spec.toml", "logs")[1]
     assert (
         "n1: 1 of 450 cells of a is not a number (first: 'n/a', line 10)" in out
-        and "such notes on 1 other device" in out
+        and "(2 devices have such notes; see the JSON report)" in out
     )
     monkeypatch.setattr("pykernel.telling.SHOWN_DEVICES", 2)
     out = run("simulate", "spec.toml", "logs")[1]

@@ -244,7 +244,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     assert "ends after 77 rows, but its header says 1,003" in refused(tmp_path / "cut.npy")
     np.save(tmp_path / "objects.npy", np.array([[None, {}]]), allow_pickle=True)
     assert "give real numbers, such as float32" in refused(tmp_path / "objects.npy")
-    assert "has 1 dimensions" in refused(np.arange(3.0))
+    assert "has the shape (3,)" in refused(np.arange(3.0))
     assert "complex128" in refused(np.ones((2, 2), complex))
     assert "no columns" in refused(np.ones((2, 0)))
     write_ipc(tmp_path / "packed.arrow", table(X), 97, "lz4")

@@ -38,7 +38,7 @@ def _plain_spec(spec_file: Path, trust: bool) -> Spec:
         return read_spec(spec_file, False)
     except UntrustedCode:
         raise UserError(
-            f"{spec_file}: [kernel] names code, which plan does not execute; give a spec with one of pykernel's kernels"
+            f"{spec_file}: [kernel] source names a file with Python code, which plan never executes; give a spec with a built-in kernel"
         ) from None
 
 

@@ -166,10 +166,10 @@ class KernelEstimator(Declared, BaseEstimator):
         )
         check_is_fitted(scaler)
         affine = affine_of(scaler, Place(f"{where}: scaler"))
-        where.need(
+        Place(affine.mixed_by).need(
             affine.matrix is None,
-            f"{affine.mixed_by}: mixes inputs, but the model can only shift and scale each input separately; put only "
-            "scalers and selections before the model",
+            "mixes inputs, but the model can only shift and scale each input separately; put only scalers and selections "
+            "before the model",
         )
         where.need(
             affine.width == self.n_features_in_,
@@ -337,7 +337,8 @@ class Streaming(KernelEstimator):
         max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
         self._where.need(
             max_abs > 0,
-            f"input_max_abs is {self._limits}; it must be above |center / scale| of the scaler: learn with a larger input_max_abs",
+            f"input_max_abs is {self._limits}, but the scaler maps an input of 0 to a value of this magnitude or more; "
+            "learn with a larger input_max_abs",
         )
         inputs = {k: v for k, v in content["input"].items() if k not in ("columns", "dim")} | {"max_abs": max_abs}
         if not spec.standardises:
@@ -489,7 +490,7 @@ class Streaming(KernelEstimator):
         if given.custom is None:
             return kernel_section({**values, **given.section(), "kernel": given.function}, X)
         bounded = values["input_max_abs"] is not None
-        within = "max_value bounds the kernel only for inputs within max_abs"
+        within = "the kernel's max_value holds only for inputs within this limit"
         self._where.need(bounded, f"input_max_abs must be given with a custom kernel, because {within}")
         return given.section()
 

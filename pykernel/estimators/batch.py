@@ -170,8 +170,8 @@ class KernelFisherClassifier(_Classifier):
     _model = "kfd"
     _defaults: ClassVar[dict[str, Any]] = {"coding": "counts"}
     _words: ClassVar[dict[str, str]] = _Classifier._words | {
-        "{ridge}": "squared singular values of the Gram matrix",
-        "{basis}": "If the vectors were chosen,\n    the vector of a left-out sample stays in the basis.",
+        "{ridge}": "the squared singular values of the Gram matrix",
+        "{basis}": "If ``basis`` is a number\n    or a Basis, cross-validation keeps the vector of a left-out sample.",
     }
 
     def _reduces(self, given: Any, function: str) -> bool:

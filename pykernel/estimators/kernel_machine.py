@@ -91,17 +91,18 @@ PARAMETERS = {
     "ridge": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Weight of the penalty, in the unit of {ridge}.
-        None: chosen by cross-validation from values in steps of half a decade, up to an upper bound on {ridge}.
-        A sequence: chosen from these values.""",
+        Weight of the penalty. It is added to {ridge}.
+        None: chosen by cross-validation from values in steps of half a decade, up to an upper bound on
+        {ridge}. A sequence: chosen from these values.""",
     ),
     "coding": Parameter(
         default="signs",
         kind=str,
         text="""{"counts", "signs"}
-        The targets of a class's function, if the class has n_c of the n samples. "counts": ``n / n_c`` for samples of the
-        class and ``-n / (n - n_c)`` for all others. "signs": 1 and -1. With a bias, "counts" scales and shifts the functions
-        so that their mean over all samples is 0. Small classes are then predicted more often, both correctly and by mistake.""",
+        The targets of the function of a class with n_c of the n samples. "counts": ``n / n_c`` for samples of the class
+        and ``-n / (n - n_c)`` for all others. "signs": 1 and -1. If the model has a bias, "counts" gives the same functions as
+        "signs", but scaled and shifted so that their mean over all samples is 0. Small classes are then predicted more
+        often, both correctly and by mistake.""",
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
@@ -119,9 +120,10 @@ PARAMETERS = {
         default="deleted",
         must=HOW,
         text="""{"deleted", "kept"} or int
-        How candidates are compared. "deleted": leave-one-out, with the same result as retraining without each sample in turn.
-        "kept": an estimate in which a left-out sample stays an expansion vector (docs/paper-004.md). "deleted" and "kept"
-        differ only for the KernelFisherClassifier. A number: the number of stratified folds.""",
+        How candidates (pairs of a width and a ridge) are compared. "deleted": leave-one-out, with the same result as
+        retraining without each sample in turn. "kept": an estimate in which a left-out sample stays an expansion vector
+        (docs/paper-004.md). "deleted" and "kept" differ only for the KernelFisherClassifier. A number: the number of
+        stratified folds.""",
     ),
     "by": Parameter(
         default="error",
@@ -129,8 +131,9 @@ PARAMETERS = {
         must=one_of("error", "press"),
         text="""{"error", "press"}
         The criterion to minimise. "error": the error rate; if error rates are equal, the squared error. "press": the mean
-        squared difference between predictions and targets. Candidates within 1 % of the minimum count as equal: of these,
-        the one with the largest ridge is chosen and, if several have this ridge, the one with the smoothest kernel.""",
+        squared difference between predictions and targets. Candidates within 1 % of the minimum (2 % for squared
+        differences) count as equal: of these, the one with the largest ridge is chosen and, if several have this ridge,
+        the one with the smoothest kernel.""",
     ),
     "jobs": Parameter(
         kind=int | None,
@@ -167,8 +170,8 @@ ATTRIBUTES = {
     "basis_": """ndarray of shape (n_vectors, n_features)
         Expansion vectors.""",
     "alpha_": """ndarray of shape (n_vectors, n_functions)
-        Weights of the expansion vectors in each function. One function is learned for each label. Two classes share one function; with
-        more classes, each class has a function.""",
+        Weights of the expansion vectors in each function. With numeric labels, there is one function for each label. Two
+        classes share one function; with more classes, each class has a function.""",
     "bias_": """ndarray of shape (n_functions,)
         The constant added to each function; 0 if the model has no bias.""",
     "kernel_": """dict
@@ -206,9 +209,10 @@ class KernelMachine(Expansion):
 
     _family, _attributes = PARAMETERS, ATTRIBUTES
     _words: ClassVar[dict[str, str]] = {
-        "{ridge}": "the Gram matrix's eigenvalues",
+        "{ridge}": "the eigenvalues of the Gram matrix",
         "{error}": "Error rate",
-        "{basis}": "The vector of a left-out sample stays in the basis.\n    Vectors in the span of earlier vectors are dropped.",
+        "{basis}": "If ``basis`` is given,\n    cross-validation keeps the vector of a left-out sample. "
+        "Vectors in the span of earlier vectors are dropped.",
     }
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
     _grows: ClassVar[bool] = False
@@ -339,7 +343,8 @@ class KernelMachine(Expansion):
         chosen, options = type(number) is int and number > 0, self.basis_params
         where.need(
             options is None or ((type(number) is int or (self._grows and basis is None)) and isinstance(options, dict)),
-            f"basis_params is {short(options)}; it must be a dict, and basis must be a number of vectors",
+            f"basis_params is {short(options)}; it must be a dict, and is allowed only if basis is a number of vectors"
+            f"{' or None' if self._grows else ''}",
         )
         where.need("seed" not in (options or ()), 'basis_params contains "seed"; give random_state instead')
         if basis is None or chosen:
@@ -411,7 +416,7 @@ class KernelMachine(Expansion):
             f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel",
         )
         shaped = SHAPED_BY[function]
-        has = " and ".join(shaped) or "no parameters"
+        has = " and ".join(shaped).replace(" and ", ", ", len(shaped) - 2) or "no parameters"
         for name in set(self._stated(*SHAPE)).difference(shaped):
             given = getattr(self, name)
             raise where.error(f"{name} is {given!r}, but the {function} kernel has no {name}; the kernel has {has}")
@@ -525,8 +530,8 @@ class KernelMachine(Expansion):
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
             warn(
-                f"{self._where}: weights nearly cancel, so that rounding errors in float32 reach about {lost:.0%} of the functions' "
-                "spread; use a larger ridge, or precision='float64'"
+                f"{self._where}: weights nearly cancel, so that rounding errors in float32 reach about {lost:.0%} of the "
+                "standard deviation of the model's values; use a larger ridge, or precision='float64'"
             )
         return spec
 

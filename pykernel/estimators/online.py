@@ -28,12 +28,13 @@ are declared in ``KERNEL``, ``COMMON`` or ``ANSWERS``."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
 """Parameter -> the parameter that it follows in signatures, although it is declared elsewhere."""
 OF_RULES = """{{{rules}}}
-        How a sample changes the model. None: a model for raw data. Its rule is "spectrum-ekf" (for classes,
-        "spectrum-softmax"), or "krls-t" if ``n_max`` or a kernel other than the default is given. Unless a width is
-        given, this model standardises the inputs. It centres labels that are numbers, learns a linear part in addition
-        to the rule, and estimates the noise. A named rule learns as in its paper. "klms": stochastic gradient. "qklms":
-        as "klms", but a sample near a stored vector changes only that vector's multiplier. "krls-t": recursive least
-        squares that can forget, and that estimates its predictions' variance. "fb-krls": least squares on the stored samples.
+        How a sample changes the model. None: a model for raw data. Its rule is "spectrum-ekf" (with many inputs, the
+        smaller "spectrum-nlms"; for classes, "spectrum-softmax"), or "krls-t" if ``n_max`` or a kernel other than the
+        default is given. Numeric labels are centred, and their noise is estimated. If neither a width nor a kernel with
+        a width is given, the inputs are standardised and, for numeric labels, a linear part is added. A named rule
+        learns as its paper describes, without these additions. "klms": stochastic gradient. "qklms": as "klms", but a
+        sample near a stored vector changes only that vector's multiplier. "krls-t": recursive least squares that can
+        forget, and that estimates its predictions' variance. "fb-krls": least squares on the stored samples.
         "sw-krls": least squares on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added
         until the budget is full, and never removed. "knlms": normalised gradient steps for all multipliers; vectors are
         added as with "ald-krls". Four rules learn linear models with an intercept: "nlms" and "rls" use the inputs,
@@ -62,9 +63,9 @@ COMMON = {
         "max_abs",
         kind=float | None,
         text="""float
-        Largest magnitude of an input; a sample with a larger input is refused. None: the spec's default, 1e12 if the
-        model standardises raw inputs by default, else 1e6. For polynomial and linear kernels, the limit may be smaller,
-        to avoid overflow.""",
+        Largest magnitude of an input; a sample with a larger input is refused. None: the spec's default, 1e12 if no
+        rule is given and the inputs are standardised, else 1e6. For polynomial and linear kernels, the limit may be
+        smaller, to avoid overflow.""",
     ),
     "label_max_abs": Parameter(
         "label",
@@ -83,7 +84,8 @@ ANSWERS = {
         "level",
         kind=float | None,
         text="""float
-        Fraction of the labels inside the intervals of ``predict``, from 0.5 to 0.99. None: no intervals.""",
+        Coverage of the intervals that ``predict`` returns: the fraction of the labels inside them, from 0.5 to 0.99.
+        None: no intervals.""",
     ),
     "class_weight": Parameter(
         "label",
@@ -166,7 +168,7 @@ class _BudgetedKernelModel(Streaming):
         """Say what to do if learning diverges."""
         spec, rate = self.spec_, rate_of(self.spec_.learning.rule)
         if spec.learning.rule in LINEAR_RULES:
-            return f"scale the inputs to magnitudes near 1, or lower {rate or 'prior_variance'}"
+            return f"lower {rate or 'prior_variance'}, or scale the inputs to magnitudes near 1"
         if rate is None:
             return "raise ridge"
         # fklms treats the vectors' kernel functions as orthogonal; the smaller sigma is, the better this holds

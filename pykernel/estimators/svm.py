@@ -52,7 +52,7 @@ PARAMETERS = {
             "a number above 0, or a sequence of such numbers", lambda v: v is not None and _candidates(v) is not None
         ),
         text="""float or sequence of floats
-        Weight of a sample's loss relative to the penalty. A sequence: chosen from these values by cross-validation.""",
+        Weight of a sample's loss relative to the penalty. A sequence: cross-validation chooses one of its values.""",
     ),
     "penalty": Parameter(
         default="l2",
@@ -83,8 +83,9 @@ PARAMETERS = {
         kind=float,
         must=POSITIVE,
         text="""float
-        Largest allowed residual of the KKT conditions, computed with all kernel values. For classes, its unit is the margin,
-        as for LIBSVM's ``tol``. For numbers, its unit is the label's standard deviation, or epsilon if epsilon is larger.
+        Largest allowed residual of the KKT conditions of a machine that has all samples as vectors. With many samples, the
+        residual is measured on 2,000 of them, drawn at random. For classes, its unit is the margin, as for LIBSVM's
+        ``tol``. For numbers, its unit is the label's standard deviation, or epsilon if epsilon is larger.
         With ``penalty="l1"``: the largest fraction by which the gain from one more vector may exceed the cost of its weight.""",
     ),
     "cv": Parameter(
@@ -112,8 +113,8 @@ ATTRIBUTES = {
     "support_": """ndarray of shape (n_support,)
         Positions of the support vectors, which are the samples with a nonzero coefficient in ``dual_coef_``.""",
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
-        Dual coefficients of the samples. The magnitude of each is at most C times that sample's ``sample_weight``. The
-        functions themselves are sums over ``basis_``.""",
+        Dual coefficients of the samples. The magnitude of each is at most C times that sample's ``sample_weight``. These
+        coefficients are not used for predictions: the functions are ``k(x, basis_) alpha_ + bias_``.""",
     "rounds_": """list of dict
         For each basis, the fields of a pykernel.training.svm.Round or a pykernel.training.lp.Round: vectors, steps,
         objective, residual, excess (how far the objective may be above the optimum, as a fraction of the objective), …""",
@@ -131,7 +132,7 @@ ATTRIBUTES = {
     "cv_error_": """float
         {error} of ``cv_predictions_``; NaN if Ctrl-C interrupted the cross-validation.""",
     "calibration_": """ndarray of shape (n_functions, 2)
-        Coefficients (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to
+        Coefficients (a, b) of Platt's sigmoid ``1 / (1 + exp(a f + b))`` for each function f, fitted to
         ``cv_predictions_``.""",
     "interrupted_": """bool
         Whether Ctrl-C ended the training; the model then uses the last finished basis. If Ctrl-C ended only the

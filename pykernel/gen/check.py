@@ -416,7 +416,7 @@ class Reference:
         """
         for second in self.passes:
             for found in self._differences(second, device, same[second]):
-                return f"{found}; in the second pass, which also calls {', '.join(self._more)}" if second else found
+                return f"{found} (in the second pass, which also calls {', '.join(self._more)})" if second else found
         return "only the self-test or the hash differs"
 
     def _row(self, t: int) -> str:

@@ -89,7 +89,7 @@ def find_compilers() -> tuple[Compiler, ...]:
         candidates.append(("zig", zig))
     found = tuple(c for c in (probe(name, command) for name, command in candidates) if c)
     if not found:
-        raise UserError(f"no C compiler was found; install gcc or clang, or: {install_hint('zig')}")
+        raise UserError(f"no C compiler was found; install gcc or clang, or install zig with: {install_hint('zig')}")
     return found
 
 

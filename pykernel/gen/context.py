@@ -39,12 +39,12 @@ FORMS = {
 """C type to which the examples cast a number -> the formats with which they print the number."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
-    "SNAPSHOT_FOREIGN": (-102, "the snapshot is from another model, whose memory has another layout or meaning"),
+    "SNAPSHOT_FOREIGN": (-102, "the snapshot is from another model: its layout or the meaning of its numbers differs"),
     "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written completely"),
     "SNAPSHOT_INVALID": (-104, "the model or the snapshot has a number that learning cannot produce"),
     "STORAGE_FAILED": (
         -105,
-        "a callback failed, or a slot's bytes differ from what was written or from an earlier reading",
+        "a callback failed, a slot did not keep what was written, or two readings of it differed",
     ),
     "SNAPSHOT_FORMAT": (-106, "the snapshot has the format of another version of pykernel"),
 }
@@ -154,7 +154,10 @@ def of_memory(spec: Spec, code: ModelCode, memory: Memory | None) -> dict[str, A
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
     """Return the number that NAME_selftest must compute."""
     with told_late() as say:
-        say(0.0, f"computing the result that {spec.name}_selftest must find, which takes long for a model of this size")
+        say(
+            0.0,
+            f"computing the expected result of {spec.name}_selftest, which takes a long time for a model of this size",
+        )
         return rehearsal.run(spec, drop)
 
 
@@ -389,7 +392,10 @@ def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
 
 def _shared_statuses(program: Program) -> list[dict[str, Any]]:
     every = {
-        "BROKEN_BUILD": (BROKEN_BUILD, "the self-test's bits differ from the PC's: check compiler flags and byte order")
+        "BROKEN_BUILD": (
+            BROKEN_BUILD,
+            "the self-test's result differs from the PC's: check compiler flags and byte order",
+        )
     }
     every |= SNAPSHOT_STATUSES if program.persistent else {}
     return [{"name": name, "value": value, "doc": doc} for name, (value, doc) in every.items()]

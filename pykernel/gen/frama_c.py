@@ -39,7 +39,7 @@ KINDS = {
     "index_bound": "an index may be outside its array",
     "mem_access": "a pointer may be outside its array",
     "signed_overflow": "a sum or product of integers may overflow",
-    "unsigned_downcast": "a number may not fit into its type",
+    "unsigned_downcast": "an integer may be outside the range of the unsigned type that it is converted to",
     "is_nan_or_infinite": "a number that is converted to an integer may be NaN or infinite",
     "float_to_int": "a number that is converted to an integer may be too large",
     "initialization": "a variable may be read before it is set",
@@ -47,7 +47,7 @@ KINDS = {
     "division_by_zero": "a divisor may be zero",
     "ptr_comparison": "pointers into different arrays may be compared",
     INSIDE: "an index may be outside the array argument",
-    PASSED: "a number may be NaN after a comparison; the prover could not rule this out",
+    PASSED: "after a comparison, a number may be NaN or beyond the limit that it was compared with; the prover could not rule this out",
     "check": "a callback may get wrong arguments",
 }
 """Frama-C's name of a kind of alarm -> what the alarm means."""
@@ -70,7 +70,7 @@ class Alarm:
 
     @property
     def meaning(self) -> str:
-        return KINDS.get(self.kind, f"the C code may do something that the language does not define ({self.kind})")
+        return KINDS.get(self.kind, f"the C code may have undefined behaviour ({self.kind})")
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,7 @@ MAKEFILE = """\
 # Written by pykernel prove for {about}.
 # What is proved, and what is not: docs/proof.md of pykernel.
 
-# Frama-C resolves paths against $PWD.  The shell sets it, so after make -C it is not make's working directory.
+# Frama-C resolves paths against $PWD.  make -C does not change this variable of the shell, so it is set here.
 export PWD := $(CURDIR)
 export WHY3CONFIG := $(CURDIR)/{provers}
 

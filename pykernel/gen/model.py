@@ -76,7 +76,7 @@ def model_code(spec: Spec, annotated: bool = False) -> ModelCode:
             raise DialectError(
                 entry.kernel.file,
                 entry.kernel.function.__code__.co_firstlineno,
-                f"{entry.kernel.name} is a question, but never writes an answer to {last}",
+                f"{entry.kernel.name} is a question, but never writes to {last}, the array for its answer",
             )
     return ModelCode(
         entries,

@@ -161,8 +161,8 @@ def _build(
         raise DialectError(
             first.file,
             first.function.__code__.co_firstlineno,
-            f"{first.name} keeps nothing in the memory, and C has no empty struct; store a result in a field of a struct, "
-            "and read the field",
+            "no public function reads a field of a struct, so the model's C struct would be empty, which C does not allow; "
+            f"in {first.name}, store a result in a field, and read this field",
         )
     context = of_spec(spec, code.printer) | of_code(spec, code) | of_memory(spec, code, memory)
     context |= {key: comment(said.get(key, "")) for key in SAID}

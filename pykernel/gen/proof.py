@@ -33,7 +33,7 @@ LEVELS = {
     STATE: "from every state that load accepts, with every input",
     SNAPSHOT: "with any bytes in the model, the buffer and the storage",
     WILD: "with any bytes in the model, as after a RAM fault",
-    FINITE: 'as at the level "state", but with all reals within their limits: the reals stay within their limits, and outputs are finite',
+    FINITE: 'as at the level "state", but with all reals within their limits; also proves that they stay there and outputs are finite',
 }
 STATES, BYTES = 5, 3
 """Eva's precision: STATES for calls that low precision does not prove, BYTES for the snapshot functions."""
@@ -150,7 +150,7 @@ class _Writer:
             low, high = ends_of(given, spec.capacities, spec.config, spec.real) if given else (limits.min, limits.max)
             low, high = max(dtype.type(low) if real else int(low), limits.min), min(high, limits.max)
             if low > high:
-                raise UserError(f"{slot.name} is declared from {low} to {high}, a range that holds no number")
+                raise UserError(f"the declared range of {slot.name} is empty: from {low} to {high}")
             if real:
                 yield _Range(slot, number(low, spec.real), number(high, spec.real), self.printer.real)
             else:
@@ -221,7 +221,7 @@ class _Writer:
         end, zero = ("f", "0.0f") if self.printer.real == "float" else ("", "0.0")
         macro = self.name.upper()
         return (
-            "/* What the analysis reads before the model's C. */\n"
+            "/* Definitions for the analysis, included before the model's C code. */\n"
             f"#define __builtin_fabs{end}(x) (((x) > {zero}) ? (x) : ((x) < {zero}) ? -(x) : ((x) == {zero}) ? {zero} : (x))\n"
             f"#ifndef {macro}_NO_FPU\n"
             "#include <math.h>\n"

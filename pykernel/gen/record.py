@@ -60,8 +60,8 @@ def require_project(folder: str | Path, spec: Spec) -> Project:
             found = read_plain(path, len(text.encode()))
         if found != text.encode():
             raise UserError(
-                f"{path}: differs from what this spec and this version generate, so the check does not apply to it; "
-                "generate it again, or record the check elsewhere"
+                f"{path}: is missing, or differs from what this version of pykernel generates from this spec, so the result "
+                f"cannot be recorded there; generate the project again, or name another folder with {option('record')}"
             )
     return made
 

@@ -91,7 +91,8 @@ class StoredPrinter(Printer):
                 return f"{self.prefix}_stored_row({self.expression(array)}, {self.expression(index)}, {width})"
             case Row():
                 raise TypeError(
-                    f"{self.current.name} passes a table to another function; a kernel that judges a state must read the table itself"
+                    f"{self.current.name} passes a row of a table to another function, but the C code that checks snapshots "
+                    f"cannot do this; read the row's elements in {self.current.name} itself"
                 )
         return super().expression(node)
 
@@ -122,7 +123,8 @@ def snapshot_context(
         raise DialectError(
             root.file,
             root.function.__code__.co_firstlineno,
-            f"{root.name} reads {missing[0]}, which this model does not have; read the field only under the choice that needs it",
+            f"{root.name} reads {missing[0]}, which this model does not have; read the field only inside an if that tests the "
+            "same choice as the code that uses the field",
         )
     printer = printer_of(spec, StoredPrinter, {}, annotated=annotated)
     printed = ["\n".join(lines) for lines in printer.all(functions).values()]

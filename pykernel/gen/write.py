@@ -139,15 +139,16 @@ def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
         parts = tuple(part.rstrip(". ").casefold() for part in PurePosixPath(path).parts)
         if parts in taken:
             raise UserError(
-                f"{folder}: {taken[parts]} and {path} need the same file name; rename the one that you chose"
+                f"{folder}: {taken[parts]} and {path} would be the same file on some systems; rename the file in "
+                "[kernel] source"
             )
         taken[parts] = path
     for parts, path in taken.items():
         for end in range(1, len(parts)):
             if parts[:end] in taken:
                 raise UserError(
-                    f"{folder}: {path} needs a folder where the project has the file {taken[parts[:end]]}; give the project "
-                    "another folder"
+                    f"{folder}: {path} cannot be written, because {taken[parts[:end]]} is a file of the project, not a "
+                    "folder; rename or move the file in [kernel] source"
                 )
 
 

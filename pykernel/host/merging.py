@@ -126,12 +126,13 @@ def _way(spec: Spec) -> str:
         if program.name == "expansion" or not config.forgets:
             return "sums"
         raise UserError(
-            f"{spec.name}: uses forgetting, so the sums of its devices cannot be added; merge models without forgetting"
+            f"{spec.name}: uses forgetting, so the sums that its devices keep cannot be added; leave out [learning] forgetting "
+            "in models that are to be merged"
         )
     if program.budget is None and not spec.standardises:
         raise UserError(
-            f"{spec.name}: a state of rule {rule} does not show which inputs its device has learned from; merge models with "
-            "[reduction] n_max, with [input] standardise, or with rule rls, quadratic-rls, rff-rls, nlms or expansion-rls"
+            f"{spec.name}: a state of rule {rule} does not show which inputs its device has learned from; merging needs "
+            "[reduction] n_max, [input] standardise, or one of the rules rls, quadratic-rls, rff-rls, nlms and expansion-rls"
         )
     return "answers"
 
@@ -183,7 +184,9 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
                 left = missed
                 best.memory.copy_from(model.memory)
     if left == np.inf:
-        raise UserError(f"{spec.name}: [input] max_abs is too small for the inputs of the devices; give a larger max_abs")
+        raise UserError(
+            f"{spec.name}: [input] max_abs is too small for the inputs of the devices; give a larger max_abs"
+        )
     return best, deviations, left
 
 

@@ -41,7 +41,9 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
     """
     found = snapshot.read(old, data, where, engine)
     if not new.program.persistent:
-        raise UserError(f"{new.name}: learns nothing on the device, so it has no state; {_frozen(old, where)}")
+        raise UserError(
+            f"{new.name}: learns nothing on the device, so it cannot continue from a state; {_frozen(old, where)}"
+        )
     budget = old.program.budget if new.program.budget is not None else None
     require_meaning(old, new, where)
     memory, removed = found.memory, 0
@@ -71,8 +73,8 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
         return memory, 0
     if budget.remove is None:
         raise UserError(
-            f"{where}: holds {count} vectors, but the new spec has room for only {room}; rule {old.learning.rule} removes a "
-            f"vector only to make room for a sample; {_frozen(old, where, room)}"
+            f"{where}: holds {count} vectors, but the new spec has room for only {room}, and a migration cannot remove vectors "
+            f"from this model ({old.learning.rule}, {old.precision}); {_frozen(old, where, room)}"
         )
     smaller = old.memory()
     smaller.copy_from(memory)

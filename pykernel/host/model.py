@@ -24,8 +24,8 @@ def require_ieee() -> None:
     smallest, one, tiny = np.finfo(np.float32).tiny, np.ones(1, np.float32), np.full(1, 2.0**-24, np.float32)
     if (smallest * one * np.float32(0.5))[0] == 0:
         raise UserError(
-            "this process rounds small numbers to zero, which changes results; the cause is a library that was built with "
-            "-ffast-math: start a process that does not load this library"
+            "this process rounds subnormal numbers to zero, which changes results, because it has loaded a library that was "
+            "built with -ffast-math; start a process that does not load this library"
         )
     if (one + tiny)[0] != 1 or (one + 3 * tiny)[0] == 1:
         raise UserError("this process does not round to nearest, which changes results; restore the rounding mode")
@@ -173,7 +173,7 @@ class HostModel:
         return self.visit(self.spec.program.learner or "update", x, y)
 
     def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
-        """Call NAME_<name>, which takes a sample and usually its label, for each row.  Returns the statuses, (samples,) int32.
+        """Call NAME_<name> for each row, with the row's label if the function takes one.  Returns the statuses, (samples,) int32.
 
         Raises UserError if the model does not have this function.
         """
@@ -189,10 +189,10 @@ class HostModel:
         return statuses
 
     def expect(self, x: Any) -> np.ndarray:
-        """Store the model's current answers to the rows, so that the model can compare them with the labels as soon as
-        these are known.
+        """Announce that the labels of the rows will come later.  The model stores its current answer, to compare it with the
+        label in ``update``.  It stores one answer at a time, and for [interval] up to 16.
 
-        Returns the statuses, (samples,) int32.  Raises UserError if no part of the model compares answers with labels.
+        Returns the statuses, (samples,) int32.  Raises UserError if the model has no NAME_expect.
         """
         return self.visit("expect", x)
 
@@ -264,17 +264,17 @@ class HostModel:
         return self._shaped(self._given(question, answers)), states, statuses
 
     def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
-        """Pass each raw row to the model, without a label, then call NAME_<reading> for the newest features.
+        """Pass each raw row to NAME_push, then call NAME_<reading>, which computes its answer from the newest features.
 
-        Returns the answers and the statuses.
+        Returns the answers and the statuses of NAME_push.
 
-        Use this method if a model with a signal stage gets its labels later, from the firmware.
+        Use this method if a model with a signal stage gets its labels in separate calls of NAME_label.
         """
         x, name = self._inputs(x), next(entry.name for entry in self.spec.program.entries if entry.kind == "gather")
         return self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
 
     def _taken(self, name: str, x: np.ndarray, y: np.ndarray, reading: str) -> tuple[np.ndarray, np.ndarray]:
-        """Pass each raw row to NAME_<name>, then call the reading for the newest features."""
+        """Pass each raw row to NAME_<name>, then call NAME_<reading>, which computes its answer from the newest features."""
         program = self.spec.program
         answers, statuses = program.answers(reading, len(x), self.memory), np.zeros(len(x), np.int32)
         if len(x):
@@ -329,17 +329,17 @@ class HostModel:
 
 
 def _lacks(entry: str) -> str:
-    """Return the end of an error message: that the model lacks this entry, and what would add it."""
+    """Return the end of an error message, which says what the model lacks and, where possible, how to add it."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
         "interval": "gives no intervals; for numeric labels, [interval] adds them",
-        "expect": "does not keep answers for late labels; models with [mixture], [label] gain or [interval] do",
+        "expect": "does not store answers until their labels come; models with [mixture], [label] gain or [interval] do",
         "novelty": "does not measure how new an input is; the kernel rules do",
         "features": "has no features; models with rule nystrom, nystrom-rls or okfeb have them",
         "predict": "predicts nothing, because it learns without labels",
         "probability": "gives no probabilities; a classifier gets them from [mixture], rule spectrum-softmax, okfeb's logistic "
         "head or [expansion] calibration",
-        "train": "is not trained: it learns sample by sample, or not at all",
+        "train": "has no training step: it learns sample by sample, or not at all",
     }
     return known.get(entry, f"has no {entry}")

@@ -110,7 +110,7 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
     try:
         inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))
     except (TypeError, ValueError):
-        raise UserError(f"x is not a table of numbers; {spec.name} takes a path, x or (x, y)") from None
+        raise UserError("x is not a table of numbers; give a path, an array x, or a pair of arrays (x, y)") from None
     width = spec.dim if spec.signal is None else len(spec.signal.channels)
     if inputs.ndim != 2 or inputs.shape[1] != width or not len(inputs):
         raise UserError(f"x has the shape {inputs.shape}; {spec.name} takes rows of {width} numbers")
@@ -138,7 +138,7 @@ def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
     known = {name: at for at, name in enumerate(spec.label.classes or ())}
     unknown = [each for each in dict.fromkeys(labels.ravel().tolist()) if each not in known]
     if unknown:
-        there = f"names of {', '.join(known)}, or " if known else ""
+        there = f"class names ({', '.join(known)}) or " if known else ""
         raise UserError(
             f"y holds {unknown[0]!r}, which is not a class; give {there}class indices, which are integers from 0"
         )

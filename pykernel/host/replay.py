@@ -120,10 +120,9 @@ class Difference:
 
     def __str__(self) -> str:
         where = f"row {self.row} (line {self.line})"
-        if self.kind == STATE_HASH:
-            first = self.after + 1
-            where += "" if first == self.row else f", or an earlier row, as far back as {first}"
-        return f"{where}: {self.kind} is {self.device} on the device, {self.host} on the host"
+        first = self.after + 1
+        since = f"; the states may differ from row {first} on" if self.kind == STATE_HASH and first != self.row else ""
+        return f"{where}: {self.kind} is {self.device} on the device, {self.host} on the host{since}"
 
 
 # --------------------------------------------------------------------------------------------------- reading a log
@@ -305,7 +304,7 @@ class LogColumns:
         alone = some & self.awaits  # a call of NAME_label
         refuse(
             ~sample & ~has[CALL] & ~alone,
-            "has no inputs; give the inputs, or a call; if the row was lost, remove it and all later rows, which cannot be repeated",
+            "has no inputs; give the inputs, or a call; if the row was lost, remove it and all later rows, because they cannot be replayed",
         )
         refuse(some & ~has["label"], "has some labels and not others; write nan for a label that was not a number")
         refuse(~sample & (some & ~alone | answered), "has a label or a prediction but no inputs; give the inputs")

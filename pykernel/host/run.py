@@ -288,8 +288,8 @@ class Run:
             if not self.train_every:
                 return (
                     "the model was never trained, so it predicts 0; "
-                    f"give {option('train_every')} N: on the "
-                    f"device, call {self.spec.name}_train() after every N labels"
+                    f"give {option('train_every')} N, and on the "
+                    f"device call {self.spec.name}_train() after every N labels"
                 )
             why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)
             return f"the model was not trained ({why or 'there were no labels'}), so it predicts 0"

@@ -216,7 +216,7 @@ class RawRows:
         """
         lost = 2 * steps < self.possible
         left = f"{steps:,} of {self.possible:,} steps are left: " if lost else ""
-        late = f"the generated C code learns a label only before the next step ends, so it cannot learn labels that come {delay:,} steps late; choose a longer [signal] hop"
+        late = f"the generated C code cannot learn labels that come {delay:,} step{'s' * (delay > 1)} late, because it keeps only the features of the newest step; choose a longer [signal] hop"
         found = [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(missing=lost))]
         return found + [late] * (delay > 0 and not self.spec.forecasts)
 

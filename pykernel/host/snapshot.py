@@ -100,8 +100,8 @@ def _names(spec: Spec, data: bytes, where: str) -> Names:
         return {what: tuple(name and visible_name(name) for name in names) for what, names in found.items()}
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise UserError(
-            f"{where}: the names after its state are damaged, or from another version of pykernel; its first "
-            f"{snapshot_bytes(spec)} bytes alone are a snapshot without names"
+            f"{where}: the names after the state are damaged, or were written by another version of pykernel; to read the "
+            f"state without names, keep only the first {snapshot_bytes(spec)} bytes"
         ) from None
 
 
@@ -152,8 +152,8 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
     data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
     if count != end or len(data) < snapshot_bytes(spec) or behind[:4] not in (b"", NAMES_HEADER[:4]):
         raise UserError(
-            f"{where}: has {len(data) + len(behind)} bytes for a state of {count} bytes; a snapshot of {spec.name} "
-            f"has {snapshot_bytes(spec)} for a state of {end}"
+            f"{where}: has {len(data) + len(behind)} bytes, and its header says that the state has {count}; a snapshot of "
+            f"{spec.name} has {snapshot_bytes(spec)} bytes, with a state of {end}"
         )
     if _sealed(data[: -TRAILER.size]) != data:
         raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); use the other slot")

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.files import bytes_of
 from pykernel.host import snapshot
 from pykernel.host.pipeline import Pipeline
@@ -25,7 +25,7 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     Raises UserError if the recording cannot be read or if no row was learned.
     """
     if not spec.program.learns:
-        raise UserError(f"{spec.name} does not learn, so it cannot start from a recording; leave start out")
+        raise UserError(f"{spec.name} does not learn, so it cannot start from a recording; leave {option('start')} out")
     pipeline = Pipeline(spec)
     pipeline.run(Recorded(spec, data), watch)
     simulation = pipeline.simulation

@@ -132,7 +132,8 @@ def from_sklearn(
         machine = read_estimator(estimator)
     Place(machine.source).need(
         vectors is None or not variance,
-        "the arguments vectors and variance cannot be combined, because the variance needs all vectors; leave out one of them",
+        "the arguments vectors and variance cannot be combined, because the variance needs all vectors of the estimator; "
+        "leave out one of the two arguments",
     )
     machine, seen = prepared(machine, vectors, data, answers)
     if not variance:
@@ -274,7 +275,7 @@ def told_of_file(path: str | Path) -> Iterator[None]:
     except RecursionError:
         raise where.error("has parts that are nested too deeply; it is damaged") from None
     except MemoryError:
-        raise where.error("needs more memory than this machine has; it is damaged") from None
+        raise where.error("needs more memory than this machine has; it may be damaged") from None
     except Exception as error:  # a library may raise any error for a damaged file
         raise where.error(
             f"is damaged: {shown_value(str(error) or type(error).__name__)}; save the model again"

@@ -107,7 +107,7 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
         return np.asarray(host.predict(raw_inputs(spec, memory, z)), np.float64).reshape(len(z), -1)
 
     kernel, told = MercerKernel.of(spec), answers(vectors)
-    where.need(np.isfinite(told).all(), "refuses some of its own vectors; let it learn more")
+    where.need(np.isfinite(told).all(), "gives no prediction for some of its stored vectors; let it learn more")
     where.need(
         len(vectors) == 1 or np.ptp(told, axis=0).any(), "gives the same answer for all its vectors; let it learn more"
     )

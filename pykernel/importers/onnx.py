@@ -40,7 +40,7 @@ PROBED, PROBED_VALUES = 64, 2**24
 operations may compute for the test rows.
 """
 STRANGE = (
-    "computes a result that is neither its decision values nor scikit-learn's votes, probabilities or class; save the model "
+    "computes a result that is neither the decision values nor scikit-learn's votes, probabilities or class; save the model "
     "without this result"
 )
 
@@ -216,7 +216,7 @@ def _linear(node: Node) -> Machine:
     if labels is not None and rows == 2:
         where.need(
             transform == "SOFTMAX" or ((coef[0] == -coef[1]).all() and bias[0] == -bias[1]),
-            "the coefficients of its two classes differ by more than their sign; save the model with SOFTMAX",
+            "the coefficients of its two classes differ in more than their sign; save the model with post_transform SOFTMAX",
         )
         both = transform == "SOFTMAX"
         coef, bias = (coef[1:] - coef[:1], bias[1:] - bias[:1]) if both else (coef[1:], bias[1:])
@@ -260,7 +260,7 @@ def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np
     has, parts, (weights, *biases) = layer.has, [layer], (_table(graph, name) for name in layer.inputs[1:])
     FILE.need(
         weights.ndim == 2 and weights.dtype.kind == "f",
-        f"its {layer.kind} must take the values of the previous node, and a table of floats, (inputs, outputs)",
+        f"its {layer.kind} must take, in this order, the values of the previous node and a two-dimensional table of floats",
     )
     for name, usual in (("transA", 0), ("alpha", 1), ("beta", 1)):
         FILE.need(has.get(name, usual) == usual, f"its Gemm has {name} {has.get(name)}; {name} must be {usual}")
@@ -329,11 +329,14 @@ def _before(graph: Graph, node: Node) -> list[Node]:
         if maker is None or maker.kind not in AFFINE:
             what = "a table" if maker is None else f"a {shown_value(maker.kind)}"
             raise FILE.error(
-                f"has {what} before its {node.kind}; only {', '.join(AFFINE)}, which scale each input separately, may come before it"
+                f"has {what} before its {node.kind}; only operations that treat each input separately may come before it: {', '.join(AFFINE)}"
             )
         chain.insert(0, maker)
         variable = [name for name in maker.inputs if name not in graph.tables]
-        FILE.need(len(variable) == 1, f"its {maker.kind} does not scale the input by constants")
+        FILE.need(
+            len(variable) == 1,
+            f"its {maker.kind} must take exactly one variable array; its other inputs must be constants stored in the file",
+        )
         (wanted,) = variable
     return chain
 
@@ -393,7 +396,7 @@ def _arithmetic(graph: Graph, node: Node, kind: int) -> Step:
     )
     FILE.need(
         kind in FLOATS and table.dtype == NUMBERS[kind],
-        f"its {node.kind} takes inputs and a table of different types, or integers; cast both to floats first",
+        f"its {node.kind} takes inputs and a table of different types, or of integers; cast both to float or both to double first",
     )
     FILE.need(first or node.kind != "Div", "divides by its input")
     constant, one, zero = table.astype(np.float64).ravel(), np.ones(1), np.zeros(1)
@@ -481,7 +484,7 @@ def _require_named(after: After, machine: Machine) -> None:
     for other in after.nodes:
         FILE.need(
             other.kind != "ZipMap" or tuple(_labels(other.has, "classlabels_int64s")) == machine.classes,
-            "the names of its values differ from the names of its classes; save the model again",
+            "the labels of its ZipMap differ from the names of its classes; save the model again",
         )
 
 
@@ -506,7 +509,7 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
         sure = True
     if sure:
         return replace(machine, calibration=np.tile([-1.0, 0.0], (functions, 1)))
-    note = f"{node.kind}: probabilities are left out; probabilities of {functions} classes are supported only if LOGISTIC and a Normalizer compute them"
+    note = f"{node.kind}: probabilities are left out; for {functions} classes, they are supported only if post_transform is LOGISTIC and a Normalizer follows"
     return machine if transform == "NONE" else replace(machine, notes=(note,))
 
 

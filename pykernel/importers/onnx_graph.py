@@ -133,11 +133,11 @@ def read_graph(data: bytes) -> Graph:
 def _graph(model: Any) -> Graph:
     graph = model.graph
     for what, there in (
-        ("functions of its own", model.functions),
+        ("model-local functions", model.functions),
         ("sparse tables", graph.sparse_initializer),
         ("quantised numbers", graph.quantization_annotation),
     ):
-        FILE.need(not len(there), f"holds {what}, which are not read; save the model without them")
+        FILE.need(not len(there), f"holds {what}, which are not supported; save the model without them")
     for what, there in (
         ("nodes", graph.node),
         ("tables", graph.initializer),
@@ -178,7 +178,7 @@ def _graph(model: Any) -> Graph:
     outputs = [value.name for value in graph.output]
     FILE.need(
         len(set(outputs)) == len(outputs) and known.issuperset(outputs),
-        "names a result that no node computes, or names a result twice; save the model again",
+        "lists an output that no node computes, or lists an output twice; save the model again",
     )
     dims = kind.shape.dim
     FILE.need(len(dims) in (0, 2), f"its input has {len(dims)} dimensions; it must have two, (samples, inputs)")
@@ -190,7 +190,7 @@ def _node(proto: Any) -> Node:
     kind, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
     FILE.need(
         max(len(proto.input), len(proto.output)) <= JOINED,
-        f"its {shown_value(kind)} takes or makes more than {JOINED} tables; save the model without this node",
+        f"its {shown_value(kind)} has more than {JOINED} inputs or outputs; save the model without this node",
     )
     inputs, outputs = tuple(proto.input), tuple(name for name in proto.output if name)
     if kind not in OPERATIONS or domain != OPERATIONS[kind][0]:
@@ -204,7 +204,7 @@ def _node(proto: Any) -> Node:
     classifies = kind in CLASSIFIERS
     FILE.need(
         least <= len(inputs) <= most and "" not in inputs and 1 <= len(outputs) <= (2 if classifies else 1),
-        f"its {kind} has {len(inputs)} inputs and {len(outputs)} outputs; save the model again",
+        f"its {kind} has an invalid number of inputs or outputs ({len(inputs)} and {len(outputs)}); save the model again",
     )
     classless = classifies and not proto.output[0]
     FILE.need(not classless, f"its {kind} does not give the class; save the model again")
@@ -217,7 +217,7 @@ def _node(proto: Any) -> Node:
         )
         has[name] = _value(attribute)
     for name in {"Cast": ["to"], "Concat": ["axis"]}.get(kind, []):
-        FILE.need(name in has, f"its {kind} has no attribute {name}; save the model again")
+        FILE.need(name in has, f"its {kind} has no attribute '{name}'; save the model again")
     return Node(kind, inputs, outputs, has)
 
 

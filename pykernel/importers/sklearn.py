@@ -103,7 +103,7 @@ def _read(estimator: Any, where: Place) -> Machine:
         raise where.error(f"{error}; fit the model again with the installed scikit-learn") from None
     first = not chain and signal is None
     where.need(
-        machine.signal is None or first, "takes raw samples, so no step can stand before it; leave those steps out"
+        machine.signal is None or first, "takes raw samples, so it must be the first step; remove the steps before it"
     )
     for part in reversed(chain):
         machine = behind(machine, part, where) if isinstance(part, Affine) else part(machine)
@@ -259,9 +259,7 @@ def _gaussian_process(model: Any, where: Place) -> Machine:
     alike = (inverse.shape == first.shape and np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:])
     kinds = {"gaussian": "RBFs", "polynomial": "dot products", "rational-quadratic": "RationalQuadratics"}
     kind = kinds.get(function, "Matern kernels")
-    where.need(
-        all(alike), f"kernel_ is a sum of {kind} with different length scales; only one length scale is supported"
-    )
+    where.need(all(alike), f"kernel_ is a sum of {kind} with different parameters; use only one of them")
     size = sum(size for size, _ in widths)
     bias = mean + std * constant * alpha.sum(axis=0)
     weights = size * alpha * std
@@ -368,7 +366,7 @@ def _terms(kernel: Any, where: Place) -> Terms:
     kind = type(kernel).__name__
     where.need(
         type(kernel) in sklearn_types(KERNELS),
-        f"kernel_ holds a {kind}, which is not supported; use one of RBF, Matern, RationalQuadratic and DotProduct; "
+        f"kernel_ holds {kind}, which is not supported; use RBF, Matern, RationalQuadratic or DotProduct; "
         "it may be multiplied by a ConstantKernel, and a ConstantKernel or a WhiteKernel may be added to it",
     )
 
@@ -431,7 +429,7 @@ def _linear(model: Any, where: Place) -> Machine:
     require_classes(count, where)
     where.need(
         functions == (1 if count == 2 else count),
-        f"has {functions} functions for {count} classes; it must have one for each class",
+        f"has {functions} functions for {count} classes; it must have one for each class, or only one for two classes",
     )
     sure = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis") and count == 2
     sure = sure or (name == "SGDClassifier" and model.loss == "log_loss")
@@ -474,8 +472,8 @@ def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) ->
     """
     where.need(
         1 <= len(layers) <= 2,
-        f"has {len(layers) - 1} hidden layers, but only one is supported; run a deeper network in its own runtime, and give the values "
-        "of its last hidden layer to a model that learns",
+        f"has {len(layers) - 1} hidden layers, but only one is supported; run all its layers except the last in another runtime, "
+        "and give the values of its last hidden layer to a pykernel model",
     )
     units = [name for name in HIDDEN if name != "fourier"]
     where.need(
@@ -515,7 +513,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
     inner = type(steps_of(one.estimator)[-1][1]).__name__
     where.need(
         hasattr(one.estimator, "decision_function"),
-        f"calibrates the probabilities of its {inner} again, which is not supported; give the {inner} itself",
+        f"its {inner} has no decision_function, so its probabilities are calibrated, which is not supported; import the {inner} itself",
     )
     machine, calibrators = _read(one.estimator, where), one.calibrators
     where.need(
@@ -524,7 +522,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
     )
     where.need(
         machine.support_class is None,
-        "calibrates votes of pairs of classes; put the SVC into a OneVsRestClassifier first",
+        f"calibrates the one-vs-one votes of its {inner}, which is not supported; put the {inner} into a OneVsRestClassifier first",
     )
     where.need(
         machine.classes == tuple(np.asarray(model.classes_).tolist()) and len(calibrators) == len(machine.bias),
@@ -580,7 +578,7 @@ def _one_vs_rest(model: Any, where: Place) -> Machine:
     require_classes(len(classes), where)
     where.need(
         all(machine.classes is not None and len(machine.bias) == 1 for machine in machines),
-        "its estimators do not tell two classes apart; fit the model again",
+        "its estimators must be classifiers of two classes; fit the model again with a classifier",
     )
     where.need(
         len(machines) == (1 if len(classes) == 2 else len(classes)),
@@ -601,7 +599,7 @@ def joined(machines: Sequence[Machine], where: Place) -> Machine:
         machines = [_in_units_of(collapsed(machine), first) for machine in machines]
     where.need(
         all(machine.support_class is None for machine in machines),
-        "holds functions of pairs of classes; import its estimators_ one by one",
+        "one of its estimators has a function for each pair of classes; import its estimators_ one by one",
     )
 
     def shape(machine: Machine) -> tuple[Any, ...]:

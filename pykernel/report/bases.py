@@ -24,7 +24,7 @@ def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evalua
     sections = [Section("How it was chosen", [Facts(told)]), _left_out(left, None, exact)]
     count = len(left) - 1
     return Document(
-        f"basis of {count:,} vectors", f"they leave out {about}{100 * left[-1]:.3g} % of the rows", sections
+        f"basis of {count:,} vectors", f"the vectors leave out {about}{100 * left[-1]:.3g} % of tr K", sections
     )
 
 
@@ -38,7 +38,7 @@ def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> S
         lines.append(figures.Line("at best", count, np.array(limit)[1 : len(left)], "truth"))
     log = all(bool((line.y > 0).all()) for line in lines) and len(left) > 2
     plot = figures.Plot(
-        "The part of the rows that the basis leaves out", "vectors", "tr R / tr K", lines, log=log, zero=not log
+        "The part of tr K that the vectors leave out", "vectors", "tr R / tr K", lines, log=log, zero=not log
     )
     return Section("What is left out", [plot])
 
@@ -46,12 +46,12 @@ def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> S
 def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Document:
     """Return the document about a basis.  Element n of the report's lists ``left_out`` and ``limit`` is for n vectors."""
     n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
-    said, good, error = f"{n:,} vectors leave out {_part(left[n])} of {report['rows']:,} rows", True, ""
+    said, good, error = f"{n:,} vectors leave out {_part(left[n])} of tr K ({report['rows']:,} rows)", True, ""
     if errors:
         shown, ours = rate if report["measure"] == "error_rate" else number, errors["cross_validated"]
         ((name, least),) = simple_errors(report).items()
         error = f"{shown(ours)} by leave-one-out with ridge {report['chosen']['ridge']:g} ({name}: {shown(least)})"
-        said, good = f"{said}; leave-one-out {shown(ours)}, {name} {shown(least)}", ours < least
+        said, good = f"{said}; leave-one-out error {shown(ours)}, {name} {shown(least)}", ours < least
     counts = sorted({max(1, n // 8), max(1, n // 4), max(1, n // 2), n})
     rows = [[f"{count:,}", _part(left[count]), *([_part(limit[count])] if limit else [])] for count in counts]
     width = "".join(f", {key} {value:g}" for key, value in report["chosen"].items() if key != "ridge")
@@ -90,11 +90,11 @@ def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Say how the vectors were chosen, and what the choice cost."""
     n, bound = report["vectors"], report["bound"]
     left = (
-        f"the vectors represent all other rows up to the rounding of {option('precision')}"
+        f"every other row has a residual below the minimum for the chosen {option('precision')}"
         if report["spec"]
         else "every row is spanned"
     )
-    ends = {"tau": f"no more than {option('tau')} is left out", "spanned": left, "exhausted": "there are no more rows"}
+    ends = {"tau": f"the limit {option('tau')} is met", "spanned": left, "exhausted": "there are no more rows"}
     end = ends.get(report["stopped"])
     sure = "computed from all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
     return [

@@ -158,11 +158,11 @@ def _load_told(load: Mapping[str, Any]) -> str:
     if load["cycles"] is None:
         return "without a bound, the number of cycles is unknown; pykernel check --board measures it"
     if load["mean_share"] > 1:
-        return "samples come faster than they are learned; use a smaller model, fewer samples per second, or a faster clock"
+        return "samples come faster than they are processed; use a smaller model, fewer samples per second, or a faster clock"
     if load["waiting"]:
         return (
-            f"up to {load['waiting']:,} samples may arrive while the slowest sample is learned and its alarm is answered: let an "
-            "interrupt put them into a queue of this length"
+            f"up to {load['waiting']:,} samples may arrive while the slowest sample is processed and the firmware responds to its "
+            "alarm, if there is one: let an interrupt put them into a queue of this length"
         )
     return ""
 
@@ -178,12 +178,12 @@ def checked(
     equal = all(row["equal"] for row in (*every, *report["witnesses"]))
     said = f"{len(every):,} build{'s compute' if len(every) > 1 else ' computes'} the same bytes as the PC"
     engines = [
-        f", the fast engine; {row['engine']}, the reference, has {'the same bytes' if row['equal'] else 'OTHER BYTES: ' + str(row['first_difference'])}"
+        f", the fast engine; {row['engine']}, the reference engine, computes {'the same bytes' if row['equal'] else 'OTHER BYTES: ' + str(row['first_difference'])}"
         for row in report["witnesses"]
     ]
     sections = [
         what_was_asked(asked),
-        Section("Is the C's memory equal to the simulation's?", builds(rows, learns), "both"),
+        Section("Is the memory of the C code equal to the simulation's?", builds(rows, learns), "both"),
         Section("Instructions of one call", calls(rows), "both"),
         Section("The processor's load", _loads(report.get("load", ())), "both"),
         Section("On the spec's [target]", [*builds(every[len(rows) :]), *calls(every[len(rows) :])], "both"),
@@ -191,7 +191,7 @@ def checked(
         Section("Limits", [Sentence(text) for text in report["exceeded"]]),
         *inside(model, "both"),
     ]
-    said = said if equal else "the C code computes OTHER BYTES than the PC"
+    said = said if equal else "the C code or the reference engine DIFFERS from the simulation"
     return Document(f"check of {name}", "; ".join([said, *report["exceeded"]]), sections, report["ok"])
 
 
@@ -223,8 +223,10 @@ def proved(report: Mapping[str, Any], said: str) -> Document:
     ]
     left = dict.fromkeys(name for row in report["calls"] for name in row["unreached"])
     ended = [
-        f"statements that none of these calls reaches: {', '.join(left)}" if left else "",
-        f"{report['proved_nan_steps']} of {report['nan_steps']} steps about NaN proved by WP and Z3",
+        f"functions with statements that at least one call does not reach (numbers: statements reached): {', '.join(left)}"
+        if left
+        else "",
+        f"WP and Z3 proved {report['proved_nan_steps']} of {report['nan_steps']} assertions about NaN",
         f"configuration {report['config_hash']}; analysed in {report['seconds']:g} s by {report['tools']}",
     ]
     title = f"calls of {report['name']}, analysed by {report['tools']}"

@@ -127,8 +127,8 @@ def _instead(report: Mapping[str, Any]) -> str:
     """Describe the machines that were compared with the chosen machine."""
     shown = rate if report["classes"] else number
     return "; ".join(
-        f"{told_vectors(other)} by {option('model', other['model'])}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
-        f"{abs(other['better']):.1f} standard errors {'better' if other['better'] > 0 else 'worse'} on the same rows"
+        f"{told_vectors(other)} with {option('model', other['model'])}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
+        f"{'better' if other['better'] > 0 else 'worse'} than the chosen model by {abs(other['better']):.1f} standard errors of the difference"
         for other in report["instead"]
     )
 

@@ -205,7 +205,7 @@ def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
 
 
 def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
-    """Show the planned model's error without each kind of feature."""
+    """Show, for each kind of feature, the error of the planned model if this kind is left out."""
     rows = [
         [
             f"without {row['name']}",
@@ -216,5 +216,5 @@ def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
         ]
         for row in found["features"]
     ]
-    title = f"{kind} of the planned model without each kind of feature"
+    title = f"{kind} of the planned model if one kind of feature is left out"
     return [Table(("features", "error", "change", "RAM", "worth keeping"), rows, title=title)]

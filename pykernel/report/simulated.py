@@ -156,10 +156,8 @@ def _losses(report: Mapping[str, Any]) -> str:
     found = report.get("log_loss", {}).get("second_half")
     if not found or found["model"] is None:
         return ""
-    told = (
-        f"log loss {number(found['model'])}, against {number(found['base rate'])} for the classes' frequencies so far"
-    )
-    return f"probabilities: {told}, over the second half"
+    base = f"{number(found['base rate'])} if each class's frequency so far is taken as its probability"
+    return f"probabilities over the second half: log loss {number(found['model'])}, against {base}"
 
 
 def _verdict(report: Mapping[str, Any], shown: Callable[[float], str]) -> str:
@@ -230,12 +228,15 @@ def _alarms(
 
 def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
     """Say which of the first rows are unlike the later rows.  A monitor treats the first rows as normal, even if they are not."""
-    after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, but the monitor treats them as normal"
+    begin = found["rows"]
+    after = f"unlike {unit}s {begin:,} to {3 * begin - 1:,}, but the monitor treats them as normal"
     advice = "if they show a fault, leave them out"
     spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
     told = [f"{unit}s {' and '.join(spans)} are {after}: {advice}"] if spans else []
     if found["scattered"]:
-        told.append(f"{rate(found['scattered'])} of the {unit}s, scattered over the beginning, are {after}: {advice}")
+        told.append(
+            f"about {rate(found['scattered'])} of the first {begin:,} {unit}s, scattered among them, are {after}: {advice}"
+        )
     return told
 
 

@@ -44,7 +44,7 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
     found = numbers(given, name)
     for word, number in zip(_parts(given, name), found, strict=True):
         if not 0 < number < math.inf:
-            raise UserError(f"{option(name)} holds {word}; all numbers must be above zero")
+            raise UserError(f"{option(name)} holds {word}; all numbers must be above zero and finite")
         if name == "sigma" and not 1e-150 < number < 1e150:
             raise UserError(
                 f"{option(name)} holds {word}; its square must neither overflow nor become 0: scale the data"
@@ -73,7 +73,7 @@ def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
     if amount < 1:
         raise UserError(f"{option(name)} is {text!r}; it must be at least 1")
     if amount >= 2**40:
-        raise UserError(f"{option(name)} is {text!r}, which no microcontroller has; is the unit right?")
+        raise UserError(f"{option(name)} is {text!r}, which is too large for a microcontroller; is the unit right?")
     return int(amount)
 
 

@@ -118,7 +118,8 @@ class Declared:
             kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
             words = [str(word) for kind in self.kinds if get_origin(kind) is Literal for word in get_args(kind)]
             words += [kinds[kind] for kind in self.kinds if kind in kinds]
-            words += ["several"] * any(get_origin(kind) not in (None, Literal) for kind in self.kinds)
+            several = [get_origin(kind) for kind in self.kinds if get_origin(kind) not in (None, Literal)]
+            words += ["a dict" if origin is dict else "a sequence" for origin in several]
             wanted = " or ".join(dict.fromkeys(words))
         else:
             if (

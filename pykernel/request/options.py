@@ -13,7 +13,7 @@ from pykernel.request.option import Arg, Opt, Py
 
 Table = Annotated[
     Files,
-    Arg("A table or -; for many devices, a folder or tables.", "DATA…", kind=list[str]),
+    Arg("A table (-: stdin); many devices: folder or tables.", "DATA…", kind=list[str]),
 ]
 OneTable = Annotated[File, Arg("A CSV file; - reads standard input.", "DATA", kind=str)]
 
@@ -49,7 +49,7 @@ Delay = Annotated[int, Opt("Labels arrive K rows (with [signal], K steps) late."
 Only = Annotated[
     Words,
     Opt(
-        "Only these rules, techniques or pairs: a,b or a/b.",
+        "Rules or techniques to try, like rls,frozen/trained.",
         "RULE|TECHNIQUE",
         kind=list[str],
         was=("--rule", "--technique"),

@@ -73,7 +73,7 @@ class Training:
     cv: Annotated[
         str | int,
         Opt(
-            "Cross-validation: leave-one-out (deleted, or kept as in paper 004) or S folds.",
+            "Cross-validation: leave-one-out or S folds; kept: with kfd, the row left out remains a vector.",
             "deleted|kept|S",
             key="training.cv",
         ),
@@ -107,7 +107,7 @@ class Training:
         ),
     ] = None
     shrinkage: Annotated[
-        float, Opt("Amount subtracted from each singular value of training.features.", "L", key="training.shrinkage")
+        float, Opt("With training.features: amount subtracted from each singular value.", "L", key="training.shrinkage")
     ] = 0.1
     candidates: Annotated[
         int,

@@ -1,8 +1,8 @@
-"""Models with River's interface that learn sample by sample.  Samples are dictionaries, and generated C code can
-continue learning from a model's state.
+"""Models with River's interface that learn sample by sample.  Samples are dictionaries.  C code that is generated from a
+model starts from what the model has learned.
 
-Each model is the scikit-learn estimator for the same task, with River's methods added.  Parameters, attributes and
-messages are the same as the estimator's, and so is the model on the device.
+Each model is the scikit-learn estimator for the same task, with River's methods added.  It has the estimator's
+parameters, attributes and messages, and the device runs the same model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Sample = Mapping[Hashable, Any]
 
 class Calls(threading.local):
     """The ``Bound`` of one thread.  Each thread has its own, because a ``Bound`` holds a sample and the model's answer.
-    It is neither copied nor pickled with the model.
+    Deep copies and pickles of the model do not contain the ``Bound``.
     """
 
     bound: Bound | None = None
@@ -63,7 +63,7 @@ class Unsupported(UserError, NotImplementedError):
 
 
 class Model(Streaming):
-    """The River methods that all models have.  A sample's values are copied by name into the model's row."""
+    """The River methods that all models have.  A sample's values are copied by name into the model's input array."""
 
     _afresh = "take a clone()"
     _calls: Calls = Calls()
@@ -72,7 +72,11 @@ class Model(Streaming):
 
     @property
     def features_(self) -> tuple[Any, ...]:
-        """The inputs' names, in the order of the device's x[].  If the first sample fixed the names, they are sorted."""
+        """The inputs' names, in the order of the device's x[].
+
+        These are the sorted keys of the first sample.  If learning began with ``fit`` or ``partial_fit``, they are the
+        columns of the data frame, or numbers from 0 for an array.
+        """
         return tuple(getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def _unit_test_skips(self) -> set[str]:
@@ -94,7 +98,7 @@ class Model(Streaming):
         return made
 
     def _fill(self, x: Sample) -> Bound:
-        """Copy the sample into the model's row.
+        """Copy the sample's values into the model's input array.
 
         Raises UserError if the sample's names differ from those of the first sample, or if a value is not a number.
         """
@@ -169,12 +173,12 @@ class Model(Streaming):
 
 
 class Supervised(Model):
-    """The River methods of models that learn labels."""
+    """The River methods of models that learn from labels."""
 
     _without: ClassVar[Sequence[str]] = ("seed",)  # River sets the seed of every model that has one
 
     def learn_one(self, x: Sample, y: Any) -> None:
-        """Learn a sample.  The cost is the same as the estimator's.
+        """Learn a sample, with as many operations as in the estimator's ``partial_fit``.
 
         Parameters
         ----------
@@ -204,17 +208,18 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     The model is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters, the model has the default
     rule (docs/reference/rules.md): a sum of a few sinusoids with learned frequencies, plus linear parts. The
     model then standardises its inputs, so raw data need no scaler. The C code that ``pykernel.generate(model, out, name=…)``
-    writes continues to learn from this model's state, with the same bytes in memory.
+    writes starts from this model's state. If the C code and the model then learn the same samples, their states remain
+    equal, byte for byte.
 
-    The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C code. A later
-    sample with a missing or an unexpected feature is refused.
+    The first sample, whether it is predicted or learned, fixes the features. Sorted by name, they are the inputs of the C
+    code. A later sample with a missing or an unexpected feature is refused.
 
     Parameters
     ----------
     {others}
         As in `pykernel.BudgetedKernelRegressor`. The scale of the inputs cannot be estimated from a single sample: with a
-        rule that has a kernel, give ``sigma`` or ``gamma`` as a number, or begin with ``fit``. Limits that are not given
-        have the defaults of a spec.
+        rule that has a kernel, give ``sigma`` or ``gamma`` as a number, or begin with ``fit``. If ``input_max_abs`` or
+        ``label_max_abs`` is not given, the spec's default applies.
 
     Attributes
     ----------
@@ -278,13 +283,13 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
     """Kernel classification in fixed memory with River's interface; its results equal a microcontroller's, bit for bit.
 
     The model is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters, the model has the default
-    rule (docs/reference/rules.md): a linear part and a few sinusoids with learned frequencies, mixed with a linear
-    model. The model then standardises its inputs, so raw data need no scaler. The C code that
-    ``pykernel.generate(model, out, name=…)`` writes continues to learn from this model's state, with the same bytes in
-    memory.
+    rule (docs/reference/rules.md): a linear part and a few sinusoids with learned frequencies. The rule's probabilities
+    are averaged with those of a linear model. Such a model standardises its inputs, so raw data need no scaler. The C
+    code that ``pykernel.generate(model, out, name=…)`` writes starts from this model's state. If the C code and the model
+    then learn the same samples, their states remain equal, byte for byte.
 
-    The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C code. A later
-    sample with a missing or an unexpected feature is refused, and so is a class that is not in ``classes``.
+    The first sample, whether it is predicted or learned, fixes the features. Sorted by name, they are the inputs of the C
+    code. A later sample with a missing or an unexpected feature is refused, and so is a class that is not in ``classes``.
 
     Parameters
     ----------
@@ -383,8 +388,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         Raises
         ------
         UserError
-            If the model has no ``NAME_probability``. Only models with neither a rule nor ``n_max``, and models with rule
-            "spectrum-softmax", have this function. As River requires, the error is also a NotImplementedError.
+            If the model has no ``NAME_probability``, for example because of ``n_max`` or a rule other than
+            "spectrum-softmax". As River requires, the error is also a NotImplementedError.
         """
         p = self._asked(x, "probability").astype(float)
         return dict(zip(self.classes_, (p / p.sum()).tolist(), strict=True))
@@ -407,8 +412,8 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     Gaussian for each regime of the machine, and learns nothing during an alarm. By default, its false-alarm rate is 1 %
     (docs/guide/monitor-settings.md).
 
-    The first sample, scored or learned, fixes the features: their sorted names are the inputs of the C code. A later
-    sample with a missing or an unexpected feature is refused; with ``missing="hold"``, a value may be NaN.
+    The first sample, whether it is scored or learned, fixes the features. Sorted by name, they are the inputs of the C
+    code. A later sample with a missing or an unexpected feature is refused; with ``missing="hold"``, a value may be NaN.
 
     Parameters
     ----------

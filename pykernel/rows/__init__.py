@@ -100,7 +100,7 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
         return arrow_module(str(path)).ArrowRows(path, columns, str(path))
     if kind in TEXTS:
         raise UserError(
-            f"{path}: rows of a text file cannot be read one by one; convert the file once, with: pykernel table {path} --output "
+            f"{path}: a text file gives no direct access to single rows; convert the file once, with: pykernel table {path} --output "
             f"{path.with_suffix('.npy')}"
         )
     raise UserError(f"{path}: cannot be read in parts; give a .npy, .parquet or .arrow file")

@@ -155,7 +155,7 @@ class FileRows:
                 part = self._read_at(view[done:], offset + done)
                 if part == 0:
                     raise UserError(
-                        f"{self.path}: became shorter while it was read; do not change the file while it is read"
+                        f"{self.path}: became shorter while it was being read; do not change the file during reading"
                     )
                 done += part
         except OSError as error:
@@ -323,7 +323,7 @@ def finite(
 
 def need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
     if len(shape) != 2:
-        raise UserError(f"{name}: has {len(shape)} dimensions; give an array of two dimensions, (rows, {'…'})")
+        raise UserError(f"{name}: has the shape {tuple(shape)}; give an array of two dimensions, (rows, columns)")
     if kind.kind not in "fiub":
         raise UserError(f"{name}: holds {kind}; give real numbers, such as float32")
     if shape[0] < 0 or not shape[1] * kind.itemsize < 2**31:
@@ -357,7 +357,9 @@ def checked_positions(indices: Any, count: int) -> np.ndarray:
     if found.size == 0:
         return np.zeros(0, np.int64)
     if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise IndexError(f"positions of rows must be integers of shape (k,), not {found.dtype} {found.shape}")
+        raise IndexError(
+            f"positions of rows must be a one-dimensional array of integers, not {found.dtype} of shape {found.shape}"
+        )
     found = found.astype(np.int64, copy=False)
     if found.min() < 0 or found.max() >= count:
         raise IndexError(f"positions of rows must be from 0 to {count - 1:,}, not {found.min():,} to {found.max():,}")

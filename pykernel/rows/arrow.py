@@ -225,7 +225,7 @@ def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
     """Return the rows of a pyarrow Table or RecordBatch."""
     if not isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
         raise UserError(
-            f"a pyarrow {type(x).__name__} cannot be read row by row; give a Table, or the path of a Parquet file or of a folder of such files"
+            f"a pyarrow {type(x).__name__} cannot be read row by row; give a Table, a RecordBatch, or the path of a Parquet file or a folder of Parquet files"
         )
     return ArrowRows(x, columns, "the table")
 
@@ -332,7 +332,7 @@ def _mapped_batches(path: Path) -> tuple[list[Any], Any]:
         whole = file.read_buffer(file.size())  # this is a view of the mapping, so nothing is read here
         if whole.slice(0, 6).to_pybytes() != b"ARROW1":
             raise UserError(
-                f"{path}: is not an Arrow IPC file; a stream must be written again with pyarrow.ipc.new_file"
+                f"{path}: is not an Arrow IPC file; if it is an Arrow stream, write it again with pyarrow.ipc.new_file"
             )
         reader = pyarrow.ipc.open_file(file)
         batches = []
@@ -375,7 +375,7 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
         at = schema.get_field_index(column)
         if at < 0:
             raise UserError(
-                f"{name}: has no column {column!r}, which other files of the data have; give all files the same columns"
+                f"{name}: has no column {column!r}, which other files have; give all files the same columns"
             )
         kind = schema.field(at).type
         if not _is_number(kind):

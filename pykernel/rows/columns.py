@@ -129,8 +129,8 @@ def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> s
         return None
     offset = float(f"{middle:.{max(1, round(math.log10(abs(middle) / deviation)))}g}")
     return (
-        f"{names[j]} is near {middle:.6g} and varies by {deviation:.2g}; {number} resolves it only to {np.spacing(number.type(abs(middle))):.2g}, and loses "
-        f"{min(100.0, 100 * part):.3g} % of its variation: subtract {offset:.12g} from it before it becomes a {number}, both in the firmware and in the table"
+        f"{names[j]} is near {middle:.6g}, with a standard deviation of {deviation:.2g}; {number} has steps of {np.spacing(number.type(abs(middle))):.2g} there, so rounding "
+        f"loses {min(100.0, 100 * part):.3g} % of the variation: subtract {offset:.12g} from it before it is converted to {number}, both in the firmware and in the table"
     )
 
 
@@ -325,7 +325,9 @@ class Column:
 def other_notation(cell: str) -> str:
     """Return advice on how to correct a number in another notation, or "" for other cells."""
     if "," in cell and is_number(cell.replace(",", ".")):
-        return "write a point before the decimals, or separate the cells by semicolons or tabs"
+        return (
+            "write a decimal point instead of the comma, or keep the comma and separate the cells by semicolons or tabs"
+        )
     if ("," in cell or "'" in cell) and is_number(re.sub("[.,']", "", cell)):
         return "write the number without a thousands separator"
     return "write the number without its unit" if UNIT.fullmatch(cell) else ""

@@ -96,7 +96,7 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
             return None
         every = dict.fromkeys(path for each in data for path in (_files(each) or ("", None, [str(each)]))[2])
         if "-" in every:
-            raise UserError("-: standard input is one table; give files, or a folder")
+            raise UserError("-: standard input cannot be one of several recordings; give files, or a folder")
         return _told(data), None, list(every)
     if not isinstance(data, (str, os.PathLike)):
         return None

@@ -282,7 +282,7 @@ def _records(reader: Any, lines: _Lines) -> Iterator[list[str]]:
         remedy = {
             "field larger": "a cell is too long; is a quote left open?",
             "unexpected end": "the file ends inside a quoted cell; close the quote",
-            "new-line": "holds a carriage return inside the line; save the file with ordinary line ends",
+            "new-line": "holds a carriage return inside the line; save the file with LF or CRLF line endings",
         }
         what = next((text for start, text in remedy.items() if str(error).startswith(start)), f"is not CSV: {error}")
         raise UserError(f"{lines.name}, line {lines.number}: {what}") from None

@@ -207,7 +207,7 @@ class Spec(Keys):
             if wrong is not None:
                 number, rest = wrong
                 raise NotComputed(
-                    f"the numbers in the spec lead to the parameter {name} = {number:g}, which {self.precision} cannot hold: {rest}"
+                    f"with the numbers in the spec, the parameter {name} is {number:g}, which its type cannot hold: {rest}"
                 )
         program.settings(self.real, values, self.capacities)  # raises if a table's shape does not fit its extents
 

@@ -66,7 +66,7 @@ def load(
     try:
         content.decode()
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is not UTF-8 text from byte {error.start} on; save it as UTF-8") from None
+        raise UserError(f"{path}: byte {error.start} (from 0) is not UTF-8; save the file as UTF-8") from None
     if announce is not None:
         announce(str(path))
     return _loaded(str(path), name, content)
@@ -150,7 +150,7 @@ def judge_source(kernel: Kernel) -> None:
         raise UserError(f"{file}: {_line(error)}; correct it") from None
     if custom_kernel in parts:
         raise UserError(
-            f"{file}: {kernel.name} calls kernel_value, which would call {kernel.name}; call another kernel"
+            f"{file}: {kernel.name} calls kernel_value, which would call {kernel.name} again, in an endless recursion; call another kernel"
         )
     for part in parts:
         if part.intrinsic is not None:
@@ -167,7 +167,7 @@ def judge_source(kernel: Kernel) -> None:
                 and step.argval not in READS
             ):
                 raise UserError(
-                    f"{file}: {part.name} uses q.{step.argval}; a kernel may use only {', '.join(READS)} of q"
+                    f"{file}: {part.name} uses q.{step.argval}; a kernel may use only q.{', q.'.join(READS)}"
                 )
 
 
@@ -227,7 +227,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     if (wrong := np.abs(wide) > most * (1 + 1e3 * eps)).any():
         i, j = first(np.abs(wide) == np.abs(wide).max())
         raise UserError(
-            f"[kernel] max_value is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; max_value must be an upper bound of k(x, x)"
+            f"[kernel] max_value is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; |k(a, b)| must not exceed max_value"
         )
     roots = np.sqrt(np.diag(wide))
     if (wrong := np.abs(wide - wide.T) > 1e3 * eps * np.maximum(np.abs(wide), roots[:, None] * roots)).any():

@@ -256,9 +256,7 @@ def chosen(content: Content) -> dict[str, Any]:
         # the third and later recipes are chosen only because of a limit
         limited = keys is LIMITS and found in first[2:]
         if limited or recipe_of(_without(content, given)) is not found:
-            because += [*map(str, given)] or [
-                f"the {found.unlimited:,} bytes that a model may take if the spec sets no limits"
-            ]
+            because += [*map(str, given)] or [f"the default limit of {first[1].unlimited:,} bytes of RAM"]
             plain = _without(plain, given)
     rule, other = _told(full), recipe_of(plain)
     otherwise = _told((first[0] if other is found else other).sections) if because else None

@@ -25,7 +25,7 @@ class Mixture(Section):
             0,
             ge=0,
             le=1024,
-            description="number of latest labels that are stored. If this number is not 0, the linear expert has the latest known label as an additional input. Give 1 if labels come immediately, or d + 1 if they come d rows late",
+            description="how many of the latest labels are stored. If this number is not 0, the linear expert has the latest known label as an additional input. Give 1 if labels come immediately, or d + 1 if they come d rows late",
         )
     )
     forgetting: float = Field(

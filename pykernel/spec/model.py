@@ -166,10 +166,10 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
         content = tomllib.loads(read_plain(path, SPEC_LIMIT).decode())
     except FileNotFoundError:
         raise UserError(
-            f"{where}: there is no such file; a spec is a TOML file, see `pykernel generate --help`"
+            f"{where}: there is no such file; give the path of a TOML file (`pykernel generate --help` shows an example)"
         ) from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{where}: is not UTF-8 text from byte {error.start} on; save it as UTF-8") from None
+        raise UserError(f"{where}: byte {error.start} (from 0) is not UTF-8; save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{where}: is not TOML: {error}; {help_}") from None
     except OSError as error:
@@ -204,7 +204,7 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
         )
     if custom.name != name:
         raise UserError(
-            f"{where}: [kernel] kernel is {name}, but the argument custom is the kernel {custom.name}; both names must be equal"
+            f"{where}: [kernel] kernel is {name}, but the argument custom is the kernel {custom.name}; the two names must be equal"
         )
     return _with_custom(spec, custom, where)
 
@@ -296,7 +296,7 @@ def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
             good, bad = (middle, bad) if accepted(section, key, value, middle) else (good, middle)
         said, most = "holds" if isinstance(value, (list, tuple)) else "is", "at most" if bad > 0 else "at least"
         return (
-            f"[{section}] {key} {said} {far:g}, with which {content.get('precision', 'float32')} cannot compute the model; "
+            f"[{section}] {key} {said} {far:g}, with which no model can be computed in {content.get('precision', 'float32')}; "
             f"if the other numbers stay as they are, this number must be {most} {2.0**good:.3g}"
         )
     return None

@@ -47,7 +47,9 @@ def rows_of(given: Any, info: ValidationInfo) -> Any:
     if found is None:
         raise ValueError(f'is {shown_value(given)}; it must be a number of rows, or a time such as "90 s" or "8 h"')
     if (rate := (info.context or {}).get("rows_a_second")) is None:
-        raise ValueError(f"is {given!r}; give a number of rows, or add [signal] rate, in raw samples per second")
+        raise ValueError(
+            f"is {given!r}, but the number of rows per second is not known; give a number of rows, or add [signal] rate, in raw samples per second"
+        )
     return round(float(found[1]) * SECONDS[found[2]] * rate)
 
 
@@ -63,7 +65,7 @@ class Novelty(Section):
         0.01,
         gt=0,
         le=0.25,
-        description="fraction of the rows that may be in alarm during normal operation; the threshold adapts until this fraction is reached",
+        description="target fraction of rows in alarm during normal operation; the threshold adapts to keep the actual fraction near it",
     )
     smoothing: float = Field(
         0.7,
@@ -81,7 +83,7 @@ class Novelty(Section):
     )
     life: Literal["known", "changing", "fixed"] = Field(
         "known",
-        description='whether the machine gets new normal states. `"known"`: all normal states occur during commissioning. After commissioning, the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as with `"known"`, but once the monitor is armed, its threshold no longer adapts',
+        description='how the monitor treats new states. `"known"`: all normal states are expected during commissioning. After commissioning, the monitor is armed: a new state becomes normal only if one alarm lasts for `relearn_after` rows. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as with `"known"`, but once the monitor is armed, its threshold no longer adapts',
     )
     commissioning: Annotated[
         RowsOrTime,

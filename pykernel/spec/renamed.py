@@ -44,7 +44,7 @@ RENAMED: dict[tuple[str, ...], str] = {
 """(section, key), or (section, key, value) if the value is a word -> the new name."""
 
 LEFT: dict[tuple[str, ...], str] = {
-    ("expansion", "factor"): "leave it out; the factor L is now computed from the vectors and noise",
+    ("expansion", "factor"): "leave it out; the Cholesky factor is now computed from [expansion] vectors and noise",
     ("novelty", "threshold"): "leave it out; a monitor adapts its threshold to false_alarm_rate",
 }
 """(section, key), or (section, key, value) if the value is a word -> what to do instead."""

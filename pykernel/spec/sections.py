@@ -51,7 +51,9 @@ def visible_name(text: str) -> str:
     into comments and manifests.
     """
     if not _is_visible(text, NAME_LIMIT):
-        raise ValueError(f"has the name {shown_value(text)}; a name must have 1 to {NAME_LIMIT} visible characters")
+        raise ValueError(
+            f"has the name {shown_value(text)}; a name must have 1 to {NAME_LIMIT} visible characters, and no space at its beginning or end"
+        )
     return text
 
 
@@ -66,7 +68,9 @@ def visible_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
     """Return formulas.  They are checked like names, because they, too, are printed into comments."""
     for line in lines:
         if not _is_visible(line, FORMULA_LIMIT):
-            raise ValueError(f"holds {shown_value(line)}; a formula must have 1 to {FORMULA_LIMIT} visible characters")
+            raise ValueError(
+                f"holds {shown_value(line)}; a formula must have 1 to {FORMULA_LIMIT} visible characters, and no space at its beginning or end"
+            )
     return lines
 
 
@@ -125,8 +129,8 @@ def plain_path(source: str) -> str:
         or not source.endswith(".py")
     ):
         raise ValueError(
-            f"is {shown_value(source)}; it must be a .py file in the spec's folder or below, such as my_kernels.py, with "
-            "a path of letters, digits, _, - and ."
+            f"is {shown_value(source)}; it must be a .py file in the spec's folder or below, such as my_kernels.py, and "
+            "its path may contain only letters, digits, /, _, - and dots"
         )
     return source
 
@@ -135,7 +139,7 @@ def plain_name(name: str) -> str:
     """Return ``name`` if a kernel can have this name.  Otherwise, raise ValueError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
         raise ValueError(
-            f"is {shown_value(name)}; it must be the name of a kernel in the source, made of a-z, 0-9 and _"
+            f"is {shown_value(name)}; it must be the name of a kernel in the source file: a letter from a to z, followed by at most 30 of the characters a-z, 0-9 and _"
         )
     return name
 
@@ -241,7 +245,7 @@ class Fading:
     def wrong(self, value: float, precision: str) -> str | None:
         """Return a message if the factor is too near 1, or None if it is allowed."""
         near = 1 - 1e-12 if precision == "float64" else 0.99999
-        return f"is {value}; it must be 1 or at most {near} for {precision}" if near < value < 1 else None
+        return f"is {value}; it must be exactly 1, or at most {near} for {precision}" if near < value < 1 else None
 
 
 class Section(BaseModel):
@@ -344,11 +348,11 @@ class StandardisedInput(Input):
     )
     outliers: Literal["clip", "hold"] = Field(
         "clip",
-        description='with `standardise`, what happens to an input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest value that was not outlying; for each input, the model learns which of the two is better',
+        description='with `standardise`, what happens to an input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest value that was not an outlier; for each input, the model learns which of the two is better',
     )
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
-        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center` if the spec gives one, otherwise by its running mean. `"hold"`: the input is replaced by its latest value that was not outlying',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center` if the spec gives one, otherwise by its running mean. `"hold"`: the input is replaced by its latest value that was not an outlier',
     )
 
 
@@ -403,7 +407,7 @@ class Label(Section):
     max_abs: Annotated[float, Within(float32=(1e-20, 1e24), float64=(1e-20, 1e100))] = Field(
         1e6,
         gt=0,
-        description="largest magnitude of a label: a sample with a larger one is refused. Multipliers are kept below 2²⁰ times this limit",
+        description="largest magnitude of a label: a sample with a larger one is refused. It also determines how large the multipliers and weights that a model learns can become",
     )
     low: float | None = Field(
         None,
@@ -447,7 +451,7 @@ class KernelSection(Section):
     )
     gamma: Annotated[float | None, _of_kernels("gamma")] = Field(
         None,
-        description="γ of every kernel except `linear`, `fourier` and hidden units. `gaussian`: may be given instead of `sigma`; γ = 1 / (2 σ²). `custom`: 1 if not given",
+        description="γ in the kernel's formula; `linear`, `fourier` and the hidden units (`relu`, `tanh`, `logistic`, `identity`) have none. `gaussian`: may be given instead of `sigma`; γ = 1 / (2 σ²). `custom`: 1 if not given",
     )
     alpha: Annotated[float, _of_kernels("alpha")] = Field(1.0, gt=0, description="`rational-quadratic`: the exponent")
     coef0: Annotated[float, _of_kernels("coef0")] = Field(
@@ -478,7 +482,7 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. Without a rule, the spec gets a model for raw data. Its rule is `gmm` if the spec has `[novelty]`, `krls-t` if it has a budget or a kernel that is not Gaussian, `spectrum-softmax` if it has classes, and otherwise `spectrum-ekf`. In int16, the rule is `qklms` if the spec has a budget or a kernel that is not Gaussian, `spectrum-nlms` if it has classes or `eta`, and otherwise `spectrum-ekf`",
+        description="name of the learning rule, which determines how a sample changes the model. If not given, the spec gets a model for raw data, with a rule that depends on the other keys: `gmm` if the spec has `[novelty]`; `krls-t` if it has a budget, a kernel that is not Gaussian, or `[input] center` or `scale`; `spectrum-softmax` if it has classes; otherwise `spectrum-ekf`. In int16, the rule is `qklms` if the spec has a budget or a kernel that is not Gaussian, `spectrum-nlms` if it has classes or `eta`, and otherwise `spectrum-ekf`. If the model would take too much memory or time, a cheaper rule can replace these, such as `spectrum-nlms`",
     )
 
 

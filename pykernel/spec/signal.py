@@ -112,7 +112,7 @@ class SignalSection(Section):
     )
     lags: Counts | None = Field(
         None,
-        description="lags of the values that the model uses, in steps; the present value has the lag 0. A step is a raw sample, or a hop if there is a window. If not given, the lags are `[0]`",
+        description="lags of the values that the model uses, in steps; the present value has lag 0. A step is a raw sample, or a hop if there is a window. If not given, the lags are `[0]`",
     )
     differences: Counts = Field((), description="for each number n: the present value minus the value n steps ago")
     averages: Counts = Field((), description="for each number n: the mean of the values in the latest n steps")
@@ -142,7 +142,7 @@ class SignalSection(Section):
         for channel, names in features.items() if isinstance(features, Mapping) else ():
             if not isinstance(names, (list, tuple)) or not names:
                 raise ValueError(
-                    f"of {shown_value(channel)} is {shown_value(names)}; it must be a list of one or more features, such as "
+                    f"has {shown_value(names)} for {shown_value(channel)}; it must be a list of one or more features, such as "
                     '["mean", "rms"]'
                 )
             for name in names:
@@ -150,7 +150,7 @@ class SignalSection(Section):
                     meant = word_meant(
                         name if isinstance(name, str) else "", known, f"the features are: {', '.join(known)}"
                     )
-                    raise ValueError(f"of {shown_value(channel)} has {shown_value(name)}; {meant}")
+                    raise ValueError(f"has {shown_value(name)} for {shown_value(channel)}; {meant}")
         return features
 
     @model_validator(mode="after")
@@ -367,8 +367,8 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
         raise ValueError(f"channels make two features that are called {double!r}; rename a channel")
     if (longest := max(names, key=len)) and len(longest) > NAME_LIMIT:
         raise ValueError(
-            f"channels make a feature whose name has {len(longest)} characters, {shown_value(longest)}; a name may have at "
-            f"most {NAME_LIMIT}: give the channel a shorter name"
+            f"channels make a feature whose name has {len(longest)} characters ({shown_value(longest)}); at most {NAME_LIMIT} are "
+            "allowed: shorten the channel names"
         )
     return {"columns": names, "max_abs": max(row.limit for row in plan.features)}
 

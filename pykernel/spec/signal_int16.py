@@ -69,8 +69,8 @@ def complain(signal: SignalSection) -> None:
         raise ValueError(f"window is {signal.window}; bands in int16 need a window of at most {BAND_WINDOW}")
     if max(signal.periods, default=0) > PERIOD_MOST:
         raise ValueError(
-            f"periods holds {max(signal.periods)}; the clocks of int16 count to {PERIOD_MOST}: give shorter periods, or choose "
-            "precision float32"
+            f"periods holds {max(signal.periods)}; with precision int16, a period is at most {PERIOD_MOST} raw samples: give shorter "
+            "periods, or choose precision float32"
         )
     found = channels_of(signal)
     for j, name in enumerate(signal.channels):
@@ -138,7 +138,7 @@ def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]
     for (_, limit), center, name in zip(features, centers, names, strict=True):
         if not abs(center) <= limit:
             raise ValueError(
-                f"[input] center has {center:g} for {name}, which is at most {limit:g}; give a center nearer to 0"
+                f"[input] center has {center:g} for {name}, but the magnitude of this feature is at most {limit:g}; give a center nearer to 0"
             )
     units = [unit * 2**shift for (unit, _), shift in zip(features, shifts_of(signal, centers), strict=True)]
     # a center is rounded to a count
@@ -167,7 +167,7 @@ def _narrowed(given: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
     for value, most, name in zip(values, reach, names, strict=True):
         if isinstance(value, (int, float)) and value > most * (1 + 1e-9):
             raise ValueError(
-                f"[input] max_abs has {value:g} for {name}, which is at most {most:g}; give a smaller limit"
+                f"[input] max_abs has {value:g} for {name}, but |x - center| of this feature is at most {most:g}; give a smaller limit"
             )
     return given
 

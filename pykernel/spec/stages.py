@@ -30,7 +30,7 @@ class StagedLabel(Label):
         None,
         ge=2,
         le=1000,
-        description="largest distance between a label and the prediction, in root mean square errors: a label that is farther away is clipped to this distance, so that an outlying label changes the model only a little",
+        description="a label that is more than this many root mean square errors away from the prediction is clipped to this distance, so that an outlying label changes the model only a little",
     )
     weights: Annotated[
         Numbers | Literal["balanced"] | None, Counts("is for classes; leave it out", ("label_kind",), ("class",))
@@ -42,7 +42,7 @@ class StagedLabel(Label):
         2000,
         ge=10,
         le=1_000_000,
-        description="with `center`: the running mean describes about this many of the latest labels",
+        description="with `center`: the running mean is taken over about this many of the latest labels",
     )
 
 
@@ -112,7 +112,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
     if spec.standardises and spec.scaling != (None, None):
         refuse(
             "[input]",
-            "has standardise = true, and also center or scale, but inputs are scaled in one way only; leave out standardise, or center and scale",
+            "has standardise = true, and also center or scale, but inputs can be scaled in only one way; leave out either standardise, or both center and scale",
         )
     mixture = getattr(spec, "mixture", None)
     if getattr(spec.input, "outliers", "clip") == "hold":
@@ -121,13 +121,13 @@ def validate(spec: Any, refuse: Refuse) -> None:
         if spec.label_kind == "none":
             refuse(
                 "[input] outliers",
-                'is "hold", which is learned from labels; this model has no labels: leave outliers out',
+                'is "hold", which works only with labels, and this model has no labels; leave outliers out',
             )
     if spec.label_kind == "none":
         if mixture is not None:
             refuse("[mixture]", "is learned from labels; this model has no labels: leave [mixture] out")
     elif mixture is not None and not sized(spec):
-        refuse("[mixture]", "needs inputs of a known size; add standardise = true to [input]")
+        refuse("[mixture]", "needs inputs of known magnitude; add standardise = true to [input]")
     if spec.label.weights is not None and spec.label_kind == "class":
         if not votes(spec):
             refuse(
@@ -141,7 +141,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
                 refuse("[label] weights", "holds a number outside the range from 0.0001 to 10000")
     if spec.label_kind in ("real", "reals"):
         if linear is not None and not sized(spec):
-            refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
+            refuse("[linear]", "needs inputs of known magnitude; add standardise = true to [input]")
         return
     given = {
         "[label] center": spec.label.center,

@@ -25,7 +25,9 @@ def summary(spec: Spec) -> str:
     what, rule = task[spec.inner.program.label_kind], spec.learning.rule
     if spec.signal is not None:
         around = f"forecast of {spec.label.column}" if spec.forecasts else what
-        return f"from {len(spec.signal.channels)} raw channels to features: {summary(spec.inner).replace(what, around)}"
+        count = len(spec.signal.channels)
+        channels = f"{count} raw channel{'' if count == 1 else 's'}"
+        return f"{summary(spec.inner).replace(what, around)}, on features of {channels}"
     kind = spec.family.rules[rule]
     if not spec.program.learns:
         return f"a {kind} {what} that was learned elsewhere ({rule})"

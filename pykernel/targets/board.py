@@ -82,7 +82,7 @@ def open_line(url: str, baud: int = BAUD) -> Line:
     except Exception as error:  # pyserial raises unrelated types of errors for an invalid URL or speed
         reason = " ".join(str(error).split())
         raise UserError(
-            f"{url} cannot be opened ({reason}); is the board plugged in, and is no other program, such as a serial monitor, using the port?"
+            f"{url} cannot be opened ({reason}); check that the board is plugged in, and that no other program, such as a serial monitor, uses the port"
         ) from None
     return line
 
@@ -291,11 +291,11 @@ class Link:
         return "the board sent more frames than the check needs; generate its firmware from this spec again"
 
     def _silence(self, patience: float, damaged: int) -> str:
-        firmware = "the firmware of pykernel generate --for check"
+        firmware = "the firmware that pykernel generate --for check writes"
         if self.heard and damaged > 2:
             return "data arrive damaged at the board; check the wire to its RX, and its UART's buffer"
         if self.heard:
-            return f"the board has sent nothing for {patience:.0f} s; was it unplugged, or does a call hang?"
+            return f"the board has sent nothing for {patience:.0f} s; was it unplugged, or is it stuck in a call?"
         if not self.noise and not damaged:
             return f"no data arrived in {patience:.0f} s; is this the board's port, and does the board run {firmware}?"
         readable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self.noise) / max(1, len(self.noise))

@@ -184,9 +184,15 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     name = project.spec.name
     files, others = model_files(project)
     names = [f.removeprefix(f"{name}_") for f in image.public if f != f"{name}_selftest"]
-    theirs = f"{image.chain}'s" if image.chain != "gcc" else "for another CPU" if image.target.arch == "wasm" else ""
+    theirs = (
+        f"was compiled by {image.chain}"
+        if image.chain != "gcc"
+        else "is for another CPU"
+        if image.target.arch == "wasm"
+        else ""
+    )
     if theirs or "-O3" in image.flags:
-        why = f"pykernel proves bounds only for GCC's code, at -Os and up to -O2; this code is {theirs or 'at -O3'}"
+        why = f"pykernel proves bounds only for code that GCC compiled at -Os, or at -O2 or below; this code {theirs or 'was compiled at -O3'}"
         return dict.fromkeys(names, Bound(None, refused=why))
     if not (has_module("capstone") and has_module("scipy")):
         why = f"bounds need capstone and SciPy; install with: {install_hint('emulate')}"

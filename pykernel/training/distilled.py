@@ -129,7 +129,7 @@ def distil(
     where = machine.source
     if machine.linear and answers is None:
         raise UserError(
-            f"{where}: is linear, and already has one vector for each function; leave the option vectors out"
+            f"{where}: is linear, and already has one vector for each function; leave out the option {option('vectors')}"
         )
     whole, machine = machine, machine if machine.linear else compact(machine)
     m = checked_count(m, f"{where}: vectors", 1)
@@ -148,7 +148,8 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
     if x is None:
         if machine.function in HIDDEN:
             raise UserError(
-                f"{machine.source}: rows cannot be generated from its vectors, which are weights of inputs; give rows: {option('data')}"
+                f"{machine.source}: its vectors are weights of the inputs, so no rows can be generated from them; give rows with the "
+                f"option {option('data')}"
             )
         z = made_up(machine.vectors, MADE_UP, rng)
     else:
@@ -157,8 +158,8 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
             raise UserError(f"{machine.source}: rows have shape {x.shape}; they must be (rows, {machine.dim})")
         if len(x) < LEAST_ROWS:
             raise UserError(
-                f"{machine.source}: {len(x)} rows are too few to measure the loss; give at least {LEAST_ROWS} rows, or none to have "
-                "rows generated from the model's vectors"
+                f"{machine.source}: {len(x)} rows are too few to measure the loss; give at least {LEAST_ROWS} rows, or give none, and "
+                "rows are generated from the model's vectors"
             )
         if not np.isfinite(x).all():
             raise UserError(f"{machine.source}: rows hold numbers that are not finite; leave those rows out")

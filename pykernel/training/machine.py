@@ -206,4 +206,4 @@ def number_of(value: Any, where: str, name: str) -> float:
 
 def require_classes(count: int, where: str) -> None:
     if not 2 <= count <= OUTPUTS_LIMIT:
-        raise UserError(f"{where}: has {count} classes; a model has from 2 to {OUTPUTS_LIMIT}")
+        raise UserError(f"{where}: has {count} class{'es' * (count != 1)}; a model has from 2 to {OUTPUTS_LIMIT}")

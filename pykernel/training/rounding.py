@@ -288,8 +288,8 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     if spread[worst] > 0 and moved[worst] > COARSE * spread[worst]:
         which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
         found.append(
-            f"{machine.source}: float32 may change its values by up to {_above(moved[worst])} at {which}, around which the "
-            f"values vary by {spread[worst]:.2g}; use {option('precision', 'float64')}, or fit the model with more "
+            f"{machine.source}: float32 may change its values by up to {_above(moved[worst])} at {which}, compared with the "
+            f"values' standard deviation of {spread[worst]:.2g}; use {option('precision', 'float64')}, or fit the model with more "
             "regularisation (a larger alpha, a smaller C)"
         )
     return found

@@ -346,10 +346,10 @@ class Selection:
         name = width_name(self.kernel)
         for what, values, at in ((name, self.widths, self.best[0]), ("ridge", self.ridges, self.best[1])):
             if what is not None and len(values) > 1 and at in (0, len(values) - 1):
-                said.append(f"{what} {values[at]:g} is the {'smallest' if at == 0 else 'largest'}")
+                said.append(f"{what} {values[at]:g} is the {'smallest' if at == 0 else 'largest'} value tried")
         if not said:
             return None
-        return f"the best {' and '.join(said)} of those tried; better values may lie beyond: try a wider grid"
+        return f"the best cell is on the border of the grid: {', and '.join(said)}; try a wider grid, which may contain a better cell"
 
     @property
     def _measure(self) -> str:
@@ -494,7 +494,7 @@ def searched(
     error = np.array([row["error"] for row in rows]) if classes else None
     squared = np.array([row["press"] for row in rows])
     if not np.isfinite(squared).any():
-        raise UserError(f"no cell of the grid is possible: {rows[-1]['reason']}")
+        raise UserError(f"no cell of the grid can be evaluated: {rows[-1]['reason']}")
     best = _ranked(grid.kernel, by, error, squared)[0]
     taken = _taken(grid.kernel, by, error, squared)
     # (W, R, groups)
@@ -530,7 +530,7 @@ def need_settings(model: str, rows: int, targets: Targets, cv: Any, by: str | No
     classes = targets.positions is not None
     if by is not None and by not in (("error", "press") if classes else ("press",)):
         choice = '"error" or "press"' if classes else '"press", because the targets are not classes'
-        raise UserError(f"the setting by is {by!r}; it must be {choice}")
+        raise UserError(f'the setting "by" is {by!r}; it must be {choice}')
 
 
 def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:
@@ -539,7 +539,9 @@ def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tupl
         return default()
     values = np.unique(np.asarray(given, np.float64))
     if not len(values):
-        raise UserError(f"{what} is empty; give at least one value, or leave {what} out for a grid made from the data")
+        raise UserError(
+            f"{what} is empty; give at least one value, or leave {what} out to use a grid made from the data"
+        )
     wrong = values[~(np.isfinite(values) & (values > 0))]
     if len(wrong):
         raise UserError(f"{what} holds {wrong[0]:g}; each value must be above zero and finite")
@@ -572,7 +574,7 @@ def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, 
     places = np.full(len(given), -1) if columns is None else np.asarray(columns)
     if places.shape != (len(given),):
         raise UserError(
-            f"columns has the shape {places.shape}; columns must hold a sample's position, or -1, for each basis vector"
+            f"columns has the shape {places.shape}; it must be ({len(given)},): for each basis vector, a sample's position, or -1"
         )
     return np.ascontiguousarray(given, np.float64), places
 
@@ -581,5 +583,5 @@ def need_memory(l: int, p: int, jobs: int) -> None:
     need_machine(
         8 * COPIES * l * p * jobs,
         f"decomposing Gram matrices of {l:,} x {p:,}, {jobs} at a time,",
-        "take fewer samples, or a basis (kfd)" + (", or fewer jobs" if jobs > 1 else ""),
+        "use fewer samples, or a basis (kfd only)" + (", or fewer jobs" if jobs > 1 else ""),
     )

@@ -110,7 +110,7 @@ class Dual:
         for owner, dual in zip(owners, made, strict=True):
             if dual.one_sided:
                 raise UserError(
-                    f"class {owner} has {'all' if dual.sign[0] > 0 else 'none'} of the rows; give rows inside and outside of the class"
+                    f"class {owner} has {'all' if dual.sign[0] > 0 else 'none'} of the rows; give rows of this class and of other classes"
                 )
         return made
 
@@ -439,7 +439,7 @@ class Trained:
             f"objective would be at most {'' if every else 'about '}{short(100 * last.excess)} % lower"
         )
         if last.gap > ENOUGH:
-            told += f"; rounding ended the interior-point method at a relative duality gap of {last.gap:.1g}; scale the data, or use a smaller C"
+            told += f"; the interior-point method stopped at a relative duality gap of {last.gap:.1g}; scale the data, or use a smaller C"
         return told if self.good else f"{told}; {self.stopped}"
 
 

@@ -86,8 +86,8 @@ class Targets:
             raise UserError("there is only one sample; leaving one out requires two or more")
         if not weighs and self.weights is not None:
             raise UserError(
-                "kfd takes no sample weights: a sample is also an expansion vector, and the penalty on the vector's "
-                "coefficients would change; use ls-svm or krr"
+                "kfd takes no sample weights: each sample is also an expansion vector, so a weight would also change the penalty on "
+                "this vector's coefficients; use ls-svm or krr"
             )
 
     @property
@@ -215,5 +215,5 @@ def _sample_weights(weights: Any, samples: int) -> np.ndarray | None:
             f"weights have the shape {values.shape}; there must be one weight for each of the {samples:,} samples"
         )
     if not (values > 0).all():
-        raise UserError(f"weights hold {values.min():g}; all must be above 0, so leave out samples without weight")
+        raise UserError(f"weights hold {values.min():g}; each must be above 0, so leave out samples whose weight is 0")
     return _constant(values)

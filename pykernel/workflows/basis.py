@@ -120,9 +120,9 @@ def _need_table(given: Fit) -> None:
                 f"{option(name)} applies only to machines that are trained on a table in memory, but {asks}; leave {option(name)} out"
                 + f", or give {option('label')}" * (why == "label")
             )
-    folder = "a folder of one table's .parquet files"
+    folder = "a folder with the .parquet files of one table"
     remedy = f"{folder}, or {option('label')}" if why == "label" else f"or {folder}"
-    many = f" of one table; give one table, {remedy}"
+    many = f", which comes from a single table; give one table, {remedy}"
     if not isinstance(given.data, str | Path):
         raise UserError(f"several tables were given, but {asks}{many}")
     if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
@@ -138,7 +138,7 @@ def _need_trained(given: Fit) -> None:
     if given.rule != "nystrom-rls" or given.label is None:
         rule = option("rule", "nystrom-rls")
         raise UserError(
-            f"{option('method', TRAINED)} is for models whose weights the device continues to learn; give {rule} and {option('label')}"
+            f"{option('method', TRAINED)} is for models whose weights the device learns; give {rule} and {option('label')}"
         )
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
     need_unset(given, (*widths, "tau", "candidates", "points"), "method")

@@ -125,7 +125,7 @@ def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
     found = sorted(set(positive_numbers(given, name)))
     if len(found) > 1 and options.label is None:
         raise UserError(
-            f"{option(name)} holds several values, but fit can choose one of them only with a label; give one value"
+            f"{option(name)} holds several values, but without a label, fit cannot choose among them; give one value, or {option('label')}"
         )
     return found
 
@@ -159,7 +159,7 @@ def begin(request: Request, show: Show) -> Job:
         make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     if samples.column is None:
         samples.assumed.append(
-            f"without a label, the spec computes coordinates of a basis; to predict a column, name the column with {option('label')}"
+            f"without a label, fit chooses a basis and trains no predictor; to predict a column, name it with {option('label')}"
         )
     seen = look(samples, show)
     options.watch.data(samples.data)
@@ -180,7 +180,7 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
     x, y, counts = samples.rows.take(at), samples.y[at], np.ones(len(at))
     if n_max > len(x):
         raise UserError(
-            f"{option('n_max')} is {n_max}; with {option('method', 'trained')}, give at most {len(x):,}, the number of rows"
+            f"{option('n_max')} is {n_max}; with {option('method', 'trained')}, give at most {len(x):,}, the number of rows to train on"
         )
     targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
     found = train(
@@ -334,7 +334,7 @@ class Job(Request):
 def spec_of(job: Job, chosen: Chosen) -> Spec:
     """Return a spec whose model uses the basis.
 
-    The rule decides whether the device only predicts with this model, continues to learn it, or trains it.
+    The rule decides whether the device only predicts with this model, learns its weights, or trains it.
     """
     options, samples, machine = job.options, job.samples, chosen.machine
     label: dict[str, Any] | None = None

@@ -72,7 +72,7 @@ class Checked(Result):
 
         hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}
         learned = " and then learned" * self.spec.program.learns
-        told = f"NAME_hash returns this hash after all samples have been predicted{learned}"
+        told = f"NAME_hash returns this hash after all samples, each predicted{learned}"
         hashes |= {"simple": self.simple_bytes, "hash_told": told, "state_hash": self.figures.get("state_hash")}
         return checked(
             self.name, self.report, self.rows, self.spec.program.learns, self.asked, inside(self.spec) | hashes
@@ -223,10 +223,13 @@ def _need_possible(asked: Check) -> None:
             asked.data and asked.samples,
             f"{option('samples')} is for random samples; leave {option('samples')} or {option('data')} out",
         ),
-        (asked.data and asked.stream is not None, "data and stream each name a recording; give only one of them"),
+        (
+            asked.data and asked.stream is not None,
+            "data and stream both replace the random samples; give only one of them",
+        ),
         (
             how_of(asked) and (asked.target or asked.board),
-            f"{next(iter(how_of(asked)), '')} applies only to this machine's compilers; leave {target} and {board} out",
+            f"{option(next(iter(how_of(asked)), ''))} applies only to checks on this PC; leave {target} and {board} out",
         ),
     )
 

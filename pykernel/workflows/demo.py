@@ -96,7 +96,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         here, ok = report.rows, report.ok
     except UserError as missing:
         notes.append(str(missing))
-    progress(0.9, f"running some weeks of the year on an emulated {TARGET}")
+    progress(0.9, f"running the C code on an emulated {TARGET}, on the first {TARGET_ROWS} rows")
     try:
         targets = check_targets(spec, [TARGET], stream=(x[:TARGET_ROWS], y[:TARGET_ROWS]), tries=0).rows
     except UserError as missing:
@@ -183,7 +183,7 @@ def _told(result: dict[str, Any], drawn: list[Plot]) -> Document:
     copied = f"{result['project']}   (copy it into your firmware)"
     sections = [
         Section("Errors", [errors, *drawn], "both"),
-        Section("Is the C's memory equal to the simulation's?", equal, "both"),
+        Section("Is the memory of the C code equal to the simulation's?", equal, "both"),
         Section("Instructions of one call", calls(emulated), "both"),
         *inside(result["sizes"], "both"),
         Section("Files", [Facts([("report", result["report"]), ("project", copied)])], "both"),

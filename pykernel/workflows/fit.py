@@ -183,7 +183,7 @@ def _page(table: LabelledTable) -> Section:
     ranges = Ranges([*table.inputs, *([table.column or "label"] if labels else [])])
     ranges.add(np.column_stack([table.x, *labels]))
     shares = ", ".join(f"{name} {rate(float((table.y == i).mean()))}" for i, name in enumerate(table.classes or ()))
-    told = f"Rows of each class of {table.column}: {shares}." if shares else ""
+    told = f"Classes of {table.column}, with their shares of the rows: {shares}." if shares else ""
     return table_read(ranges.report(), ranges.courses(), ranges.rows, told)
 
 

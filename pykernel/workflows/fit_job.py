@@ -110,11 +110,11 @@ class Job:
             refuse(
                 (
                     there < 2,
-                    f"{self.table.name}: has one device to train on, and no device to test on; give more recordings",
+                    f"{self.table.name}: has only one device to train on, but cross-validation trains and tests on different devices; give more recordings",
                 ),
                 (
                     number is None and text != "deleted",
-                    f"{option('cv')} is {text}, but whole devices are left out; give a number of folds, or leave {option('cv')} out",
+                    f"{option('cv', text)} is not possible with several devices, because whole devices are left out; give a number of folds, 2 or more, or leave {option('cv')} out",
                 ),
                 (
                     number is not None and number > there,
@@ -375,7 +375,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     refuse(
         (
             not 0 <= part < 1 or which not in ("", "last", "random"),
-            f"{hold_out} is {','.join(filter(None, (text, which)))}; give a fraction from 0 to below 1, such as 0.3, 0.3,last or 0.3,random",
+            f"{hold_out} is {','.join(filter(None, (text, which)))}; give a fraction from 0 to below 1, which may be followed by ,last or ,random, such as 0.3 or 0.3,random",
         ),
         (seed < 0, f"seed is {seed}; it must be 0 or more"),
         (seed >= 2**32, f"seed is {seed}; it must be at most {2**32 - 1}"),

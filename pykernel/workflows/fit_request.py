@@ -72,7 +72,7 @@ class Fit(Training):
     rule: Annotated[
         Literal["frozen", "nystrom-rls", "kfd"] | None,
         Opt(
-            "nystrom-rls: the device goes on learning the weights; kfd: it trains a discriminant.",
+            "nystrom-rls: the device learns the weights; kfd: it trains a discriminant.",
             "RULE",
             key="learning.rule",
             without="frozen",
@@ -81,16 +81,16 @@ class Fit(Training):
     kernel: Annotated[
         str,
         Opt(
-            "gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).",
+            "gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (for kfd).",
             "KERNEL",
             key="kernel.function",
         ),
     ] = "gaussian"
-    sigma: Annotated[Numbers, Opt("Gaussian width, or several.", "S,S", key="kernel.sigma", without="by the data")] = (
-        None
-    )
+    sigma: Annotated[
+        Numbers, Opt("Gaussian width, or several to try.", "S,S", key="kernel.sigma", without="by the data")
+    ] = None
     gamma: Annotated[
-        Numbers, Opt("Width of the other kernels, or several.", "G,G", key="kernel.gamma", without="by the data")
+        Numbers, Opt("gamma of the other kernels, or several to try.", "G,G", key="kernel.gamma", without="by the data")
     ] = None
     coef0: Annotated[float, Opt("Constant of polynomial and sigmoid.", "C", key="kernel.coef0")] = 1.0
     degree: Annotated[int, Opt("Degree of the polynomial, 1 to 9.", "N", key="kernel.degree")] = 3
@@ -100,7 +100,7 @@ class Fit(Training):
             "Maximum number of vectors.",
             "N",
             short="-n",
-            without="as many as train in a minute; basis: 100 or 64",
+            without="as many as train in 1 min; basis 100, coordinates 64",
             was=N_MAX,
         ),
     ] = None

@@ -24,9 +24,7 @@ def run(given: Generate) -> Generated:
     also = words(given.for_)
     for each in also:
         if each not in EXTRAS:
-            remedy = did_you_mean(
-                each, EXTRAS, f"there are {', '.join(EXTRAS)}; other toolchains use the project as it is"
-            )
+            remedy = did_you_mean(each, EXTRAS, f"the extras are {', '.join(EXTRAS)}; other toolchains need no extra")
             raise UserError(f"{option('for_')} {each} is not known; {remedy}")
     need_ram(spec)
     if given.start is not None:

@@ -42,7 +42,7 @@ def need_unweighted(spec: Spec) -> None:
     """Raise UserError for a spec whose classes have weights."""
     if getattr(spec.label, "weights", None) is not None:
         raise UserError(
-            "the key weights of [label] changes which class is predicted, but here models are judged by their unweighted errors; leave this key out, and add it to the new spec if the new model learns"
+            "[label] weights changes which class is predicted, but here models are compared by their unweighted errors; leave this key out, and add it to the new spec if the new model learns on the device"
         )
 
 
@@ -139,7 +139,7 @@ def prefix(out: Path) -> str:
     try:
         return checked_name(out.stem)
     except ValueError as error:
-        raise UserError(f"{out}: the model's name {error}, or give {option('name')}") from None
+        raise UserError(f"{out}: the model's name {error}; give another file name, or {option('name')}") from None
 
 
 def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:

@@ -99,8 +99,8 @@ def run(given: Import) -> Found:
         write_file(out, spec.to_toml())
     else:
         wrong = CheckFailed(
-            "{data}: the spec and the model disagree: decision values differ by {difference:.3g}, and {classes_differ:,} classes differ; "
-            "nothing was written".format(data=data, **report["rounding"])
+            "{data}: the spec and the model disagree: decision values differ by up to {difference:.3g}, and the predicted class differs "
+            "in {classes_differ:,} rows; nothing was written".format(data=data, **report["rounding"])
         )
     parts = [_told(report, spec), *_lost_told(report), *_compared(report), Facts([("spec", report["spec"])])]
     return Found(report, told(*parts, next=[f"pykernel generate {quote(str(out))} -o out/"]), wrong)
@@ -130,7 +130,7 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
         "ovo": "; one for each pair of classes",
         "ovo_vote": "; one for each pair of classes, each with one vote",
     }
-    rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
+    rounded = "at most {error_bound:.2g}; up to {error_measured:.2g} measured on 2,000 random inputs"
     parts = {
         "kernel": ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())]),
         "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_int16}",

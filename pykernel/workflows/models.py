@@ -105,7 +105,7 @@ def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
     if isinstance(pipeline.steps, dict):  # a River pipeline
         raise UserError(
             "a River Pipeline has steps that learn, which cannot be translated to C; give a model of pykernel.river that "
-            "learned the raw inputs; without the parameter rule, it standardises its inputs itself, by running means and deviations"
+            "was trained on raw inputs; unless the parameter rule is given, it standardises them by running means and standard deviations"
         )
     *before, (_, model) = steps.steps_of(pipeline)
     if not hasattr(type(model), LEARNS):

@@ -119,7 +119,7 @@ def run(given: Plan) -> Planned:
     make_spec(base)  # raises UserError for invalid column names
     if table.y is None and labels is not None:
         raise UserError(
-            f"{option('labels')} applies only to models that predict a column, but a monitor gets no labels; leave {option('labels')} out, or name the column with {option('label')}"
+            f"{option('labels')} applies only to models that predict a column, but no such column is named, so the plan is for a monitor; leave {option('labels')} out, or name the column with {option('label')}"
         )
     if is_assumed:
         others = ", ".join(option(name) for name in ("ram", "flash", "target"))
@@ -324,7 +324,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
         return None
     if course.table.y is None:
         watch.tell(
-            "the plan does not try leaving out one kind of feature at a time, because a monitor's faults are put into the features themselves"
+            "for a monitor, the plan does not try leaving out one kind of feature at a time, because the faults that test the monitor are simulated in the features, not in the raw signal"
         )
         return None
     stages = without_each(course.table.stage)
@@ -335,7 +335,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
     try:
         return {"features": ablation(course, winner, stages)}
     except KeyboardInterrupt:
-        watch.tell("interrupted: the trials without one kind of feature are left out")
+        watch.tell("interrupted; the report will not contain the errors without one kind of feature")
         return None
 
 

@@ -200,9 +200,9 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         )
         if not winner["learning"] and report["states"].get("planned"):
             lives = (
-                "It has learned from the recording, and learns no more: the device starts from the state in this folder"
+                "It learned from the recording, but does not learn on the device, which starts from this folder's state"
             )
-        told.append(f"{lives}; ± is half of a 95 % interval for future rows.")
+        told.append(f"{lives}; ± is half the width of the 95 % interval for the error on future rows.")
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
@@ -211,8 +211,8 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         )  # this import needs an extra, but so did the planned model
 
         told.append(
-            f"On each side, [input] max_abs extends an input's recorded range by at least {BEYOND:g} of this range: the device refuses inputs "
-            "farther out, because the model was not trained on them."
+            f"[input] max_abs extends the recorded range of each input at both ends, by at least {BEYOND:g} times the range's width: the "
+            "device refuses inputs outside the extended range, because the model was not trained on such values."
         )
     if (limit := report["max_abs"]) is not None:
         codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})

@@ -140,7 +140,9 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
         for count, done in enumerate(as_completed(running)):
             done.result()
             left = ", ".join(call.name for one, call in running.items() if not one.done())
-            show((count + 1) / (len(calls) + 1), f"analysing {left[:60]}" if left else "proving the steps about NaN")
+            show(
+                (count + 1) / (len(calls) + 1), f"analysing {left[:60]}" if left else "proving the assertions about NaN"
+            )
         found = [one.result() for one in running]
     steps = frozenset().union(*(finding.passed for finding in found))
     proved, seconds = frama_c.prove_passed(steps, folder, macro, timeout)

@@ -93,7 +93,7 @@ def record(given: TableOf, out: Path) -> Found:
     }
     text = f"lines of text are enough for plan, fit and simulate; state replay needs exact values, which only frames hold (generate {option('for_', 'recorder')})"
     bits = (
-        "the model's results are recorded to the bit, so pykernel state replay can repeat them"
+        "the model's results are recorded bit for bit, so pykernel state replay can check them"
         if logged(tables.header)
         else None
     )
@@ -180,7 +180,7 @@ def _connected(url: str, stack: ExitStack) -> BinaryIO:
         connection = stack.enter_context(socket.create_connection((where.hostname, where.port or 0)))
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{url} cannot be opened ({error}); is it socket://HOST:PORT, and is a program listening there?"
+            f"{url} cannot be opened ({error}); it must have the form socket://HOST:PORT, and a program must be listening there"
         ) from None
     return stack.enter_context(connection.makefile("rb"))
 
@@ -217,9 +217,11 @@ class _Heard:
     def why(self) -> str:
         """Say why no row was received."""
         if not self.bytes:
-            return "nothing was sent; is the baud rate right, and is the firmware running?"
+            return "no bytes arrived; is the firmware running, and is the baud rate right?"
         if self.frames.early or self.frames.layout is not None:
-            return "no frames named the columns; record from the device's start, or for longer"
+            return (
+                "not all names of the columns arrived; record for longer, or start to record before the device starts"
+            )
         return (
             f"{self.bytes:,} bytes were neither frames nor lines of numbers; is the baud rate right? "
             f"the default is {BAUD}, and PORT@9600 sets another rate"

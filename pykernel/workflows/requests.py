@@ -91,7 +91,7 @@ class Simulate:
     data: Annotated[
         Data,
         Arg(
-            "A table or -; for many devices, a folder or tables.",
+            "A table (-: stdin); many devices: folder or tables.",
             "DATA…",
             kind=list[str],
             more="Or arrays: x (rows, D), and y (rows,) or (rows, labels), with NaN where there is no label; for classes, y holds the positions or "
@@ -337,7 +337,7 @@ class Plan:
     labels: Annotated[
         Literal["always", "never"] | None,
         Opt(
-            "Does the device get labels: always or never?",
+            "When the device gets labels: always or never.",
             "WHEN",
             without="both",
             hint="for late labels, give the delay",
@@ -345,7 +345,7 @@ class Plan:
     ] = None
     ram: Annotated[
         str | int | None,
-        Opt("Limit for RAM, such as 4k; any: no limits at all.", "BYTES", without="the target's, or 16k"),
+        Opt("Limit for RAM, such as 4k; any removes all limits.", "BYTES", without="the target's, or 16k"),
     ] = None
     flash: Annotated[
         str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's, or 64k")
@@ -353,7 +353,12 @@ class Plan:
     instructions: Annotated[str | int | None, Opt("Limit for one call, in the worst case.", "N", without="any")] = None
     cycles: Annotated[
         str | int | None,
-        Opt("Limit on the cycles of one call, for a CPU whose cycles are known.", "N", without="any", rare=True),
+        Opt(
+            "Limit for the cycles of one call; only for cortex-m0plus, avr or atmega328p.",
+            "N",
+            without="any",
+            rare=True,
+        ),
     ] = None
     target: Annotated[str | None, Opt("The CPU, emulated.", "TARGET", without="any")] = None
     time: Annotated[float, Opt("Time for trials.", "SECONDS", least=1, most=10_000_000)] = 120.0
@@ -371,7 +376,9 @@ class Plan:
         **THE_TABLE,
         **ANEW,
         **dict.fromkeys(("--n-max", "-n", "--vectors"), "plan chooses the size, within --ram and --flash"),
-        **dict.fromkeys(("--by", "--score"), "plan compares models by RMSE, or for classes by their error rate"),
+        **dict.fromkeys(
+            ("--by", "--score"), "plan compares models by RMSE, or by error rate if the labels are classes"
+        ),
         "--classes": OF_SPEC["--classes"],
         "--name": OF_SPEC["--name"],
         "--no-limits": "here it is --ram any",
@@ -416,7 +423,7 @@ class TableOf:
     codes: Annotated[
         Numbers, Opt("For .csv: numbers that stand for a missing value; their cells become empty.", "V,V")
     ] = None
-    like: Annotated[File | None, Opt("For .csv: make the same columns as this earlier output.", "FIRST")] = None
+    like: Annotated[File | None, Opt("For .csv: make the columns of this earlier output.", "FIRST")] = None
     precision: Annotated[Literal["float32", "float64"], Opt("For .npy: float32 or float64.", "TYPE")] = "float32"
     force: Force = False
     watch: Watched = QUIET
@@ -464,7 +471,7 @@ class Import:
     inputs: Annotated[
         str | None, Opt("Names of the inputs.", "A,B", without="as the model was fitted", was=("--columns",))
     ] = None
-    label: Annotated[str | None, Opt("The true value's column, for simulate; A,B for several labels.", "Y")] = None
+    label: Annotated[str | None, Opt("Column of true values, for simulate; A,B for several labels.", "Y")] = None
     classes: Annotated[
         str | None, Opt("Names of the classes, in order.", "A,B", key="label.classes", without="as text")
     ] = None

@@ -118,7 +118,7 @@ def planned_data(
             x, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         if stage is not None and (own := stage.scaled(x)) is not stage:
             watch.tell(
-                "scaled   [input] center and scale are the mean and the standard deviation of the steps before the judged steps"
+                "scaled   over the first 70 % of the steps, [input] center is the mean, and scale is 1 / the standard deviation"
             )
             stage, spec = own, make_spec(dump(spec) | {"input": own.base["input"]})
             x, y = stage.steps()
@@ -150,8 +150,8 @@ def planned_data(
     options.read = found.data
     for code in sorted({each for each in sentinels(found.data) if abs(each) <= options.max_abs}):
         watch.warn(
-            f"{code:g} stands for missing values, but other inputs are as large: the device cannot refuse {code:g}, so the firmware must "
-            "give NaN in its place"
+            f"{code:g} stands for missing values, but measured inputs are just as large, so the device cannot refuse {code:g}: "
+            "the firmware must replace it by NaN"
         )
     if found.device is None:
         return content, recent(watch, found.x, labels, options.delay), found.assumed
@@ -211,7 +211,7 @@ def fleet(
     if len(order) < len(parts) or max(len(x) for x, _ in parts) > most:
         watch.tell(f"{len(order):,} of {len(parts):,} devices are used, and at most the first {most:,} {unit} of each")
     judged = (
-        f"each of {len(order):,} devices is used once to test models trained on other devices"
+        f"each of the {len(order):,} devices is used once to test models trained on other devices"
         if folds > 1
         else f"{judges:,} of {len(order):,} are used to test the models"
     )
@@ -244,12 +244,14 @@ def recent(
         x, y = x[-MOST_ROWS:], None if y is None else y[-MOST_ROWS:]
     table = Table(x, y, delay, stage, completes)
     if len(x) < FEW_ROWS:
-        watch.warn(f"{len(x)} {rows} are few: models are judged on the last {len(x) - table.split} {rows} alone")
+        watch.warn(
+            f"the table has only {len(x)} {rows}: models are tested only on the last {len(x) - table.split} {rows}"
+        )
     if y is not None:
         judged = int(table.known(slice(table.split, None)).sum())
         if judged < 2 or not table.known(slice(0, table.split - delay)).any():
             raise UserError(
-                f"the table needs labels in its first and in its last {rows}: the error is measured on the last 30 %"
+                f"the table needs labels in the first 70 % of its {rows}, for training, and in the last 30 %, where the error is measured"
             )
     return table
 
@@ -257,7 +259,7 @@ def recent(
 def need_no_code(spec: Spec) -> None:
     if spec.custom is not None:
         raise UserError(
-            f"{spec.name}: [kernel] names code, which plan does not execute; give a spec with one of pykernel's kernels"
+            f"{spec.name}: [kernel] source names a file with Python code, which plan never executes; give a spec with a built-in kernel"
         )
 
 

@@ -111,7 +111,7 @@ def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial
             report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if trained == rows else f"the first {trained:,} of these rows"
         warnings.append(
-            f"the model was trained on {some}: expect larger errors on other rows, which pykernel plan estimates"
+            f"the model was trained on {some}: expect larger errors on other rows; pykernel plan estimates such errors"
         )
     if raw is not None:
         report |= {"raw_rows": raw.report()}
@@ -192,7 +192,7 @@ def _each(
     report |= {"output": None, "report": str(page) if page else None, "save": str(save) if save else None}
     noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
     if noticed:
-        more = f" (the JSON report has such notes on {len(noticed) - 1:,} other devices)" if len(noticed) > 1 else ""
+        more = f" ({len(noticed):,} devices have such notes; see the JSON report)" if len(noticed) > 1 else ""
         watch.note(f"data     {noticed[0]}{more}")
     warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
     more = f"; {len(warned):,} devices have warnings" if len(warned) > 1 else ""

@@ -41,7 +41,7 @@ class Simulated(Result):
         from pykernel.report.simulated import simulated
 
         seen, simulation, spec = self.seen, self.simulation, self.seen.spec
-        told = f"NAME_hash returns this hash after these {simulation.rows:,} rows; pykernel check --data compares it with the C code's hash"
+        told = f"NAME_hash returns this hash after these {simulation.rows:,} rows; pykernel check --data runs the C code and compares its hash with this one"
         memory = simulation.model.memory if spec.signal is None and not self.report.get("delay") else None
         read = common.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
         times, unit = functools.cache(seen.times), unit_of(self.report)

@@ -143,7 +143,7 @@ class Replay:
     """
 
     model: GivenModel
-    data: Annotated[Files, Arg("A table or -; for many devices, a folder or tables.", "LOG…", kind=list[str])]
+    data: Annotated[Files, Arg("A table (-: stdin); many devices: folder or tables.", "LOG…", kind=list[str])]
     _: KW_ONLY
     end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
     start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None

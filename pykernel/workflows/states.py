@@ -49,7 +49,7 @@ def show(given: Show) -> Found:
         )
         for row in fields
     ]
-    title = f"{report['name']}, kind of state {report['state_kind']}, save number {report['sequence']}"
+    title = f"{report['name']}, kind of state {report['state_kind']}, sequence number {report['sequence']}"
     columns = ("field", "shape", "not zero", "least", "largest")
     return Found(report, told(Table(columns, rows, title=f"{title}; the state's hash is {report['state_hash']}")))
 
@@ -109,9 +109,9 @@ def merged(given: Merge) -> Merged:
 
 
 WAYS = {
-    "sums": "the devices' sums were added: the result is the state of one model that learned all samples",
+    "sums": "the devices' sums were added: the result equals the state of one model that has learned all samples",
     "mean": "the function is the mean of the devices' functions",
-    "answers": "a new model learned each device's answers, for inputs like those that this device has learned",
+    "answers": "a new model was trained on each device's answers to inputs like those that the device has learned",
 }
 """Way of merging -> a sentence about it."""
 
@@ -129,7 +129,7 @@ def run_merge(given: Merge) -> Found:
         "warnings": list(made.warnings),
     }
     rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.deviations.items()]
-    left = f"the merged state's answers differ from the devices' joint answers by {number(made.left)} standard deviations of the answers"
+    left = f"the merged model's answers differ from the devices' joint answers by {number(made.left)} standard deviations (root mean square)"
     page = told(
         Table(("device", "deviation"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
         Sentence("" if made.left is None else left),

@@ -44,7 +44,7 @@ def run(given: TableOf) -> Found:
         need_free(notes_of(out), data, given.force)
         if not text:
             raise UserError(
-                f"{data}: is not a table of text, and only a table of text can become a .csv file; give {option('output')} a name that ends with .npy"
+                f"{data}: is not a text table, such as CSV, and only text tables can be converted to .csv; give {option('output')} a name that ends with .npy"
             )
         if given.like is not None and (columns or given.label is not None):
             raise UserError(
@@ -57,7 +57,7 @@ def run(given: TableOf) -> Found:
         read, origins = prepare_table(data, out, columns, given.label, given.watch, like, codes)
         made = {new: origin.how for new, origin in origins.items() if origin.how != new}
         report = {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
-        file = f"{out}, {read['rows']:,} rows; the device must compute the same inputs"
+        file = f"{out}, {read['rows']:,} rows; the device must compute its inputs in the same way"
         noted = f"{notes_of(out)}; plan and fit read this file, so that their specs and headers say how inputs are made"
         facts = [*(("made", f"{each} = {how}") for each, how in made.items()), ("file", file), ("notes", noted)]
         return Found(report, told(Facts(facts)))
@@ -118,7 +118,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
         rows = seen.rows - without
         if not rows:
             raise UserError(
-                f"{source}: every row lacks a cell; fill the cells, or choose columns with {option('inputs')}"
+                f"{source}: every row lacks a cell; fill the gaps, or use {option('inputs')} to choose columns without gaps"
             )
         target.seek(0)
         target.write(_header(kind, rows, len(names)))
@@ -253,8 +253,8 @@ def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | Non
         new = [cell for cell in cells if is_word(cell) and cell not in old]
         if new:
             watch.warn(
-                f"{len(new):,} of {len(cells):,} cells of {column} are words that {like} does not have, such as "
-                f"{shown_value(new[0])}: there, all columns made from {column} are 0, a case that no model has learned"
+                f"{like} has no column for some words of {column} ({len(new):,} of {len(cells):,} cells), such as "
+                f"{shown_value(new[0])}: in these rows, all columns made from {column} are 0, a case that no model has learned"
             )
 
 

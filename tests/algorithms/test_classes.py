@@ -352,7 +352,7 @@ REFUSED = [
         {"label": {"weights": "balanced"}, "learning": {"rule": "klms"}},
         r"\[label\] weights is for classes; leave it out",
     ),
-    ({"mixture": {}, "input": {"dim": 2}}, r"\[mixture\] needs inputs of a known size; add standardise"),
+    ({"mixture": {}, "input": {"dim": 2}}, r"\[mixture\] needs inputs of known magnitude; add standardise"),
 ]
 
 

@@ -266,7 +266,7 @@ REFUSED = (
     ),
     (
         {"label": {"max_abs": 1e-6}},
-        "max_abs is 1e-06, too small for int16 compared with the trained weights; it must be",
+        "max_abs is 1e-06; with these trained weights, it must be at least",
     ),
     ({"mixture": {}}, r"\[mixture\]"),
     ({"interval": {}}, r"\[interval\]"),

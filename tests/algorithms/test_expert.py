@@ -260,7 +260,7 @@ def test_units_that_no_standardiser_can_know_are_refused(name):
 
 
 REFUSED = [
-    ({"input": {"dim": 3}}, r"\[mixture\] needs inputs of a known size; add standardise"),
+    ({"input": {"dim": 3}}, r"\[mixture\] needs inputs of known magnitude; add standardise"),
     ({"label": {"classes": ["a", "b"]}, "linear": {}}, r"\[mixture\] is the linear part for classes"),
     (
         {"label": {"classes": ["a", "b"]}, "mixture": {"last": 1}},

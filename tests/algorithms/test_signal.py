@@ -160,7 +160,7 @@ def test_clocks_count_a_day_of_seconds_and_the_longest_period():
     np.testing.assert_allclose(found[:, ::2], np.cos(2 * np.pi * turns), atol=1e-6)
     np.testing.assert_allclose(found[:, 1::2], np.sin(2 * np.pi * turns), atol=1e-6)
     whole = {"precision": "int16", "learning": {"rule": "nlms"}, "label": {"column": "y", "max_abs": 1.0}}
-    with pytest.raises(UserError, match="periods holds 86400; the clocks of int16 count to 65536"):
+    with pytest.raises(UserError, match="periods holds 86400; with precision int16, a period is at most 65536"):
         make_spec(named(whole | {"signal": {"channels": ["a"], "max_abs": 1.0, "periods": [86400]}}))
 
 
@@ -379,11 +379,11 @@ def test_all_functions_in_any_order(part):
         ({"window": 8, "features": {"a": ["mean"], "b": ["correlation"], "c": ["rms"]}}, "correlation only for 'b'"),
         (
             {"window": 8, "features": {"a": ["mean"], "b": [], "c": ["rms"]}},
-            "[signal] features of 'b' is []; it must be",
+            "[signal] features has [] for 'b'; it must be",
         ),
         (
             {"window": 8, "features": {"a": ["mean"], "b": ["men"], "c": ["rms"]}},
-            "features of 'b' has 'men'; did you mean",
+            "features has 'men' for 'b'; did you mean",
         ),
         (
             {"channels": ["a", "a lag 1"], "lags": [0, 1]},

@@ -346,12 +346,12 @@ def test_noise_is_a_number_or_estimated():
 
 
 REFUSED = [
-    ({"learning": {"rule": "spectrum-ekf", "features": 6, "block": 4}}, r"\[learning\] block is 4; it must divide features, 6"),
+    ({"learning": {"rule": "spectrum-ekf", "features": 6, "block": 4}}, r"\[learning\] block is 4; it must divide 6, the value of features"),
     ({"learning": {"rule": "spectrum-nlms", "block": 4}}, "block belongs to spectrum-ekf"),
     ({"learning": {"rule": "spectrum-ekf", "eta": 0.4}}, "eta belongs to"),
     ({"learning": {"rule": "spectrum-ekf", "noise": 1e-4}}, r"noise is 0.0001; it must be from 1e-3 to 1e3"),
-    ({"kernel": {"function": "laplacian", "gamma": 1.0}}, "function is laplacian; spectrum-ekf starts with the spectrum of a gaussian kernel"),
-    ({"input": {"dim": 2, "max_abs": 1e12}}, "inputs reach 1e.12; inputs must be at most 1e.09 times sigma"),
+    ({"kernel": {"function": "laplacian", "gamma": 1.0}}, "function is laplacian; it must be gaussian, the only kernel for which spectrum-ekf has"),
+    ({"input": {"dim": 2, "max_abs": 1e12}}, "scaled inputs can reach 1e.12; they must be at most 1e.09 times sigma"),
     ({"label": {"max_abs": 1e33}}, r"\[label\] max_abs is 1e.33"),
 ]  # fmt: skip
 

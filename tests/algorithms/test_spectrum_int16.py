@@ -161,7 +161,7 @@ def test_no_stream_leads_out_of_the_bounds(staged, exhaustive):
 
 REFUSED = [
     ({"kernel": None}, r"\[kernel\] is missing; spectrum-nlms needs sigma, the width of the kernel"),
-    ({"kernel": {"function": "laplacian", "gamma": 1.0}}, "starts with the spectrum of a gaussian kernel"),
+    ({"kernel": {"function": "laplacian", "gamma": 1.0}}, "it must be gaussian, the only kernel"),
     ({"learning": {"rule": RULE, "features": 65}}, rf"\[learning\] features is 65; int16 allows at most {FEATURES_MOST}"),
     ({"learning": {"rule": RULE, "noise": 0.1}}, "spectrum-nlms in int16 does not have it"),
     ({"learning": {"rule": RULE, "eta": 1e-6}}, "it must be at least 1.5e-05"),

@@ -208,7 +208,7 @@ def test_stages_that_mean_nothing_are_refused() -> None:
         ({"label": {"classes": ["a", "b"], "center": True}}, r"\[label\] center is for labels that are numbers"),
         ({"label": {"classes": ["a", "b"], "gain": True}}, r"\[label\] gain is for labels that are numbers"),
         ({"label": {"classes": ["a", "b"], "clip": 5.0}}, r"\[label\] clip is for labels that are numbers"),
-        ({"label": {"outputs": 1}, "linear": {}}, r"\[linear\] needs inputs of a known size"),
+        ({"label": {"outputs": 1}, "linear": {}}, r"\[linear\] needs inputs of known magnitude"),
         (
             {"input": {"dim": 2, "standardise": True, "scale": [1, 1]}, "learning": {"rule": "okfeb"}},
             "has standardise = true, and also center or scale",

@@ -106,5 +106,5 @@ def test_long_steps_inflate_the_scale_and_gain_nothing() -> None:
         traces[eta], left[eta] = np.mean(seen), residual(model, x[:300])
     assert traces[1.0] > 1.2 * traces[0.5] and traces[1.95] > 1.2 * traces[1.0]
     assert left[1.95] > 0.95 * left[1.0]
-    with pytest.raises(UserError, match="overshoots its own sample"):
+    with pytest.raises(UserError, match="so that each step brings L nearer to the sample"):
         spec_of(eta=2.0)

@@ -338,7 +338,7 @@ def test_progress_is_told_or_drawn(capsys):
         ({"method": "auto", "memory": 0.5}, "memory, in bytes, is 0.5; it must be a whole number of 1 or more"),
         ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs at least one"),
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),
-        ({"x": np.zeros(4)}, "has 1 dimensions; give an array of two dimensions, "),
+        ({"x": np.zeros(4)}, "has the shape (4,); give an array of two dimensions, "),
         (
             {"x": np.zeros((4, 3)), "kernel": MercerKernel("linear")},
             "no row can be chosen: k(x, x) is zero for every row",

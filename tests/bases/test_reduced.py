@@ -411,7 +411,7 @@ def test_refusals_say_what_is_wrong(monkeypatch):
         r"the shape of vectors is \(3,\); it must be \(rows, inputs\)": lambda: basis_of(np.zeros(3), KERNELS["linear"]),
         "finite numbers": lambda: basis_of([[np.nan]], KERNELS["linear"]),
         "cv is 'all'": lambda: select_reduced("krr", x, targets, basis.kernel, basis=5, cv="all"),
-        "by is 'error'": lambda: select_reduced("krr", x, targets, basis.kernel, basis=5, by="error"),
+        '"by" is .error.': lambda: select_reduced("krr", x, targets, basis.kernel, basis=5, by="error"),
     }  # fmt: skip
     for message, call in cases.items():
         with pytest.raises(UserError, match=message):

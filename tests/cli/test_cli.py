@@ -407,7 +407,7 @@ def test_bad_data_leaves_nothing_behind(run, folder, data, says):
             ["spec.toml", ".", "--report", "e.png"],
             ["--report e.png: a report has figures", "an HTML file; give e.html"],
         ),
-        (["spec.toml", "data.csv", "-"], ["-: standard input is one table"]),
+        (["spec.toml", "data.csv", "-"], ["-: standard input cannot be one of several recordings"]),
         (["spec.toml", "data.csv", "--delay", "-1"], ["delay is -1"]),
         (["spec.toml", "data.csv", "-o", "data.csv"], ["data.csv: is the data itself"]),
         (["spec.toml", "data.csv", "--report", "./data.csv"], ["data.csv: is the data itself"]),

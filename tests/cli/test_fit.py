@@ -538,7 +538,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--set", "kernel.function=polynomial", "--set", "kernel.degree=0"], "degree is 0; it must be"),
         (["kinds.csv", "--set", "training.cv=1"], "--set training.cv is '1'; it must be deleted, kept, or a number of folds, 2 or more"),
         (["kinds.csv", "--set", "training.cv=91"], "cv is 91; the number of folds must be from 2 to 90"),
-        (["kinds.csv", "--set", "training.by=auc"], 'by is \'auc\'; it must be "error" or "press"'),
+        (["kinds.csv", "--set", "training.by=auc"], '"by" is \'auc\'; it must be "error" or "press"'),
         (["flow.csv", "--set", "training.by=error"], "--set training.by=error is for classes, but y holds numbers"),
         (["flow.csv", "--set", "training.coding=signs"], "--set training.coding=signs is for classes"),
         (["kinds.csv", "--set", "training.coding=gray"], "coding is 'gray'"),
@@ -668,7 +668,10 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
             ["--spec", "raw.toml", "--label", "ax", "--set", "label.classes=u,v"],
             "[label] classes cannot be used for a forecast",
         ),
-        (["--spec", "raw.toml", "--label", "ax", "--set", "training.model=kfd"], "is a channel, so its numbers are forecast"),
+        (
+            ["--spec", "raw.toml", "--label", "ax", "--set", "training.model=kfd"],
+            "is a channel, so its numbers are forecast",
+        ),
     ):
         code, out, err = run("fit", "raw.csv", *words, "--output", "no.toml")
         assert code == 2 and says in err and not Path("no.toml").exists(), err

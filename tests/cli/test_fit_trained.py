@@ -194,10 +194,10 @@ def test_who_is_as_good_is_not_taken_but_told(quick: Any, run: Any) -> None:
     x, _ = samples(120)[:2]
     write(Path("line.csv"), x, x @ [1.0, 0.5] + np.random.default_rng(0).normal(0, 1, len(x)))
     code, out, err = run("fit", "line.csv", "--label", "y", "-n", "6", "-o", "m.toml")
-    assert (
-        code == 0 and " standard errors " in out and "instead   6 vectors by --set training.model=trained: " in out
-    ), err
-    assert "; 6 hidden units by --set training.model=network: " in " ".join(out.split())
+    told = " ".join(out.split())
+    assert code == 0 and " standard errors of the difference" in told, err
+    assert " instead 6 vectors with --set training.model=trained: " in told
+    assert "; 6 hidden units with --set training.model=network: " in told
 
 
 def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

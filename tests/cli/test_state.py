@@ -179,8 +179,8 @@ def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
     image = state[: snapshot.snapshot_bytes(load_spec("flow.toml"))]
     forged = image[:-200] + b"\xff" * 196  # NaN, with the right sum
     states = {
-        "cut": (state[:-1], "alone are a snapshot without names"),
-        "long": (state + b"\0", "alone are a snapshot without names"),
+        "cut": (state[:-1], "to read the state without names, keep only the first"),
+        "long": (state + b"\0", "to read the state without names, keep only the first"),
         "head": (state[:9], "ends after 9 bytes"),
         "flipped": (state[:100] + bytes([state[100] ^ 1]) + state[101:], "CRC-32 is wrong"),
         "forged": (forged + struct.pack("<I", zlib.crc32(forged)), "a number that learning cannot produce"),

@@ -362,7 +362,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     assert np.abs(model.predict(x) - 1).max() < 0.1
     with pytest.warns(
         UserWarning,
-        match=" of 2,000 updates were refused: learning diverges: scale the inputs to magnitudes near 1, or lower prior_variance",
+        match=" of 2,000 updates were refused: learning diverges: lower prior_variance, or scale the inputs to magnitudes near 1",
     ):
         model = BudgetedKernelRegressor(rule="rls", prior_variance=1e18, label_max_abs=10.0).fit(1e-9 * x, x[:, 0])
     assert model.status_counts_["REFUSED_WEIGHT"] > 0
@@ -468,7 +468,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         ),
         (
             {},
-            "input_max_abs must be given with a custom kernel, because max_value bounds the kernel only for inputs within max_abs",
+            "input_max_abs must be given with a custom kernel, because the kernel's max_value holds only for inputs within this limit",
         ),
         ({"input_max_abs": 10.0, "rule": "rff-rls"}, "[kernel] function is custom"),
         ({"input_max_abs": 10.0, "rule": "rls"}, "[kernel]"),
@@ -562,7 +562,7 @@ def test_a_pipeline_that_has_no_c_is_refused():
         ((StandardScaler(), BudgetedKernelRegressor(rule="rls")), "rule rls cannot center and scale its inputs"),
         (
             (StandardScaler(), BudgetedKernelRegressor(rule="klms", input_max_abs=1e-3)),
-            "must be above .center / scale. of the scaler",
+            "the scaler maps an input of 0 to a value of this magnitude or more",
         ),
     ):
         with warnings.catch_warnings():

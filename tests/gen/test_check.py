@@ -316,7 +316,7 @@ def test_the_compiler_is_cc_then_gcc_or_clang_then_zig(monkeypatch):
         assert [c.name for c in find_compilers()] == ["zig"]
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         find_compilers.cache_clear()
-        with pytest.raises(UserError, match=r"install gcc or clang, or: .*pip install"):
+        with pytest.raises(UserError, match=r"install gcc or clang, or install zig with: .*pip install"):
             find_compilers()
     finally:
         monkeypatch.undo()

@@ -742,7 +742,7 @@ def test_a_check_is_not_recorded_where_it_says_nothing(project, tmp_path, capsys
     before = Path("flow/VALIDITY.md").read_text()
     Path("other.toml").write_text(spec_of(n_max=9).to_toml())
     assert command("check", "other.toml", "--samples", "50", "--record", "flow") == 2
-    assert "differs from what this spec and this version generate" in capsys.readouterr().err
+    assert "differs from what this version of pykernel generates from this spec" in capsys.readouterr().err
     assert command("check", "flow.toml", "--samples", "50", "--record", "nowhere") == 2 and not Path("nowhere").exists()
     code = Path("flow/src/flow.c")
     code.write_text(code.read_text().replace("0.5f", "0.25f", 1))

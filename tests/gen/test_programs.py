@@ -115,8 +115,8 @@ BLIND = {"entries": (Entry("predict", blind_predict, "question"),), "structs": (
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        (BLIND, "keeps nothing in the memory, and C has no empty struct"),
-        ({"entries": (*TWO, Entry("judge", mute_assess, "question"))}, "never writes an answer to y"),
+        (BLIND, "the model's C struct would be empty, which C does not allow"),
+        ({"entries": (*TWO, Entry("judge", mute_assess, "question"))}, "never writes to y, the array for its answer"),
     ],
 )
 def test_what_a_self_test_could_not_fail_is_refused(keys, says):

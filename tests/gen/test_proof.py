@@ -96,7 +96,7 @@ def test_a_driver_calls_every_entry_and_states_every_range():
 def test_a_range_without_a_number_is_no_proof(monkeypatch):
     """A driver with an empty range would prove anything."""
     monkeypatch.setattr("pykernel.gen.proof.ends_of", lambda *_: (1, 0))
-    with pytest.raises(UserError, match=r"from 1(\.0)? to 0, a range that holds no number"):
+    with pytest.raises(UserError, match=r"is empty: from 1(\.0)? to 0"):
         proof_of(make_spec(KLMS), (STATE,))
 
 
@@ -149,7 +149,7 @@ def test_a_verdict_stands_beside_the_checks(tmp_path):
     )
     again = pykernel.check(spec, samples=50, levels=("-O0",), record=tmp_path)
     assert again.ok and found.verdict in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
-    with pytest.raises(UserError, match="differs from what this spec"):
+    with pytest.raises(UserError, match="differs from what this version of pykernel generates"):
         pykernel.prove(make_spec(KLMS), from_="state", call="freeze", record=tmp_path)
 
 

@@ -79,7 +79,7 @@ def test_the_issues_model_is_generated_at_once(monkeypatch):
 
     monkeypatch.setattr(HostModel, "executor", property(executor))
     build(spec)
-    assert told == ["computing the result that m_selftest must find, which takes long for a model of this size"]
+    assert told == ["computing the expected result of m_selftest, which takes a long time for a model of this size"]
     assert told in run  # before it begins
 
 

@@ -148,7 +148,7 @@ def test_each_kind_of_damage_names_its_row(log):
     broken[300][4] = "0badc0de"
     found = run(text_of(broken)).difference
     assert (found.kind, found.row, found.line, found.after) == ("state_hash", 299, 301, 199)
-    assert found.device == "0badc0de" and "or an earlier row, as far back as 200" in str(found)
+    assert found.device == "0badc0de" and "the states may differ from row 200 on" in str(found)
     # a changed status
     broken = [list(line) for line in lines]
     at = learned_row(lines, 250, status.REPLACED)

@@ -407,8 +407,8 @@ def test_other_models_are_foreign_and_other_versions_have_another_format():
         ({"magic": b"ELF!"}, MISSING, "is not a snapshot"),
         ({"version": 1}, FORMAT, "has format 1"),
         ({"hash": 1}, FOREIGN, "state of kind 00000001"),
-        ({"count": 4}, BROKEN, "for a state of 4"),
-        ({"count": 2**32 - 1}, BROKEN, "for a state of 4294967295"),
+        ({"count": 4}, BROKEN, "says that the state has 4;"),
+        ({"count": 2**32 - 1}, BROKEN, "says that the state has 4294967295;"),
     ):
         data = sealed(spec, pruned, **changes)
         assert device.load(data) == status
@@ -634,7 +634,7 @@ def test_show_of_one_state_and_of_two(folder, run):
     model = taught(spec, 40)
     expected = f"{state_hash(spec, snapshot.read(spec, (folder / 'a.bin').read_bytes()).memory):08x}"
     code, out, err = run("show", "spec.toml", "a.bin")
-    assert (code, err) == (0, "") and expected in out and "save number 3" in out
+    assert (code, err) == (0, "") and expected in out and "sequence number 3" in out
     for field in ("v", "alpha", "t", "n", "frozen"):
         assert re.search(rf"^ *{field} ", out, re.MULTILINE), field
     report = json.loads(run("show", "spec.toml", "a.bin", "--json")[1])
@@ -670,8 +670,8 @@ def test_hostile_files_get_one_sentence(folder, run):
     hostile = {
         "empty": (b"", "is not a snapshot"),
         "short": (good[:10], "ends after 10 bytes"),
-        "cut": (good[:-1], "bytes for a state"),
-        "long": (good + b"\0", "bytes for a state"),
+        "cut": (good[:-1], "its header says that the state has"),
+        "long": (good + b"\0", "its header says that the state has"),
         "random": (rng.bytes(500), "is not a snapshot"),
         "magic": (b"PKSN" + rng.bytes(500), "has format"),
         "damaged": (good[:50] + b"\x55\xaa" + good[52:], "CRC-32"),
@@ -690,7 +690,7 @@ def test_hostile_files_get_one_sentence(folder, run):
     with (folder / "huge").open("wb") as file:
         file.write(good)
         file.truncate(2**33)
-    for name, sentence in (("huge", "bytes for a state"), ("none.bin", "cannot be read"), (".", "cannot be read")):
+    for name, sentence in (("huge", "its header says"), ("none.bin", "cannot be read"), (".", "cannot be read")):
         code, out, err = run("show", "spec.toml", name)
         assert code == 2 and out == "" and sentence in err and err.count("\n") == 1
     (folder / "other.toml").write_text(spec_of("nt").to_toml())

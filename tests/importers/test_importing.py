@@ -582,7 +582,7 @@ REFUSED = {
     "step 'functiontransformer': a FunctionTransformer is not an affine map": lambda: make_pipeline(FunctionTransformer(np.log1p), Ridge()).fit(np.eye(3), [1, 2, 3]),
     "CalibratedClassifierCV: averages 5 classifiers": lambda: fit(CalibratedClassifierCV(LinearSVC())),
     "CalibratedClassifierCV: method is 'isotonic'": lambda: fit(CalibratedClassifierCV(LinearSVC(), method="isotonic", ensemble=False)),
-    "CalibratedClassifierCV: calibrates votes of pairs": lambda: fit(CalibratedClassifierCV(SVC(), ensemble=False), "three"),
+    "CalibratedClassifierCV: calibrates the one-vs-one votes of its SVC": lambda: fit(CalibratedClassifierCV(SVC(), ensemble=False), "three"),
     "TransformedTargetRegressor, transformer 'FunctionTransformer': a FunctionTransformer is not an affine": lambda: TransformedTargetRegressor(
         Ridge(), func=np.log, inverse_func=np.exp
     ).fit(np.eye(3), [1, 2, 3]),
@@ -594,7 +594,7 @@ REFUSED = {
     "kernel_ holds a Matern with nu 0.7; nu must be 0.5, 1.5 or 2.5": lambda: fit(
         GaussianProcessRegressor(Matern(nu=0.7)), "numbers"
     ),
-    "kernel_ holds a ExpSineSquared, which is not supported; use": lambda: fit(
+    "kernel_ holds ExpSineSquared, which is not supported; use": lambda: fit(
         GaussianProcessRegressor(ExpSineSquared(), alpha=10.0, optimizer=None), "numbers"
     ),
     "kernel_ holds a product of kernels, which is not supported": lambda: fit(
@@ -603,7 +603,7 @@ REFUSED = {
     "kernel_ is a sum of gaussian and polynomial kernels": lambda: fit(
         GaussianProcessRegressor(RBF() + DotProduct(), alpha=0.1, optimizer=None), "numbers"
     ),
-    "kernel_ is a sum of RBFs with different length scales": lambda: fit(
+    "kernel_ is a sum of RBFs with different parameters": lambda: fit(
         GaussianProcessRegressor(RBF(1.0) + RBF(2.0), alpha=0.1, optimizer=None), "numbers"
     ),
     "kernel_ has only constant terms": lambda: fit(GaussianProcessRegressor(ConstantKernel(), alpha=0.1, optimizer=None), "numbers"),
@@ -922,7 +922,7 @@ REFUSED_GRAPHS = {
     "its 'SVMClassifier' takes 'q', which no earlier node computes": graph(svm(x="q")),
     "has a table before its SVMClassifier": graph(svm(x="c"), tables=TABLES),
     "has 2 inputs; it must have one input": graph(svm(), inputs=("x", "y")),
-    "its Add does not scale the input by constants": graph(node("Add", ["x", "x"]), svm(x="z")),
+    "its Add must take exactly one variable array; its other inputs must be constants": graph(node("Add", ["x", "x"]), svm(x="z")),
     "divides by its input": graph(node("Div", ["c", "x"]), svm(x="z"), tables=TABLES),
     "casts its inputs to a type that is neither": graph(node("Cast", ["x"], to=7), svm(x="z")),
     "takes a table of shape (2, 4)": graph(node("Mul", ["x", "t"]), svm(x="z"), tables={"t": np.ones((2, 4))}),
@@ -946,19 +946,19 @@ REFUSED_GRAPHS = {
     "LinearRegressor: post_transform is 'LOGISTIC'; it must be NONE": graph(linear("LinearRegressor", post_transform="LOGISTIC")),
     "LinearClassifier: 11 coefficients do not make 3 rows": graph(linear(coefficients=[1.0] * 11)),
     "LinearClassifier: intercepts has shape (2,)": graph(linear(intercepts=[0.0, 1.0])),
-    "LinearClassifier: has 1 classes": graph(linear(rows=1)),
+    "LinearClassifier: has 1 class;": graph(linear(rows=1)),
     "LinearRegressor: has 1000000000000 targets": graph(linear("LinearRegressor", targets=10**12)),
     "LinearRegressor: has -1 targets": graph(linear("LinearRegressor", targets=-1)),
-    "its two classes differ by more than their sign": graph(linear(rows=2, intercepts=[1.0, 1.0])),
+    "its two classes differ in more than their sign": graph(linear(rows=2, intercepts=[1.0, 1.0])),
     "LinearClassifier: coefficients holds numbers that are not finite": graph(linear(coefficients=[float("nan")] * 12)),
     "a result that is neither": graph(linear(post_transform="SOFTMAX"), node("Normalizer", ["scores"], norm="L2")),
-    "the names of its values differ from": graph(linear(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
+    "the labels of its ZipMap differ from": graph(linear(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
     "has a 'MatMul' before its LinearClassifier": graph(node("MatMul", ["x", "w"]), linear(x="z"), tables={"w": np.eye(4)}),
     "SVMRegressor: n_targets is 2": graph(svm("SVMRegressor", n_targets=2)),
     "changes the decision values with a 'Softmax'": graph(svm(), node("Softmax", ["scores"])),
     "changes the class with a 'Neg'": graph(svm(), node("Neg", ["label"])),
-    "neither its decision values nor scikit-learn's votes": graph(svm(), node("Abs", ["scores"])),
-    "neither its decision values nor scikit-learn's votes,": graph(svm("SVMRegressor"), node("Mul", ["y", "c"]), tables={"c": 2.0}),
+    "neither the decision values nor scikit-learn's votes": graph(svm(), node("Abs", ["scores"])),
+    "neither the decision values nor scikit-learn's votes,": graph(svm("SVMRegressor"), node("Mul", ["y", "c"]), tables={"c": 2.0}),
     "probabilities or class; save the model without this result": graph(svm("SVMRegressor"), node("Add", ["y", "c"]), tables={"c": np.zeros((9, 1))}),
 }  # fmt: skip
 del REFUSED_GRAPHS["SVMClassifier: overflows"]
@@ -1043,22 +1043,22 @@ HOSTILE = {
         "Scan", ["x"], ["z"], body=body(), num_scan_inputs=1), svm(x="z")),
     "holds a 'If' that is not part": lambda: graph(svm(), onnx.helper.make_node(
         "If", ["c"], ["q"], then_branch=body(), else_branch=body()), tables={"c": np.array(True)}, outputs=["scores"]),
-    "its Add does not scale the input": lambda: graph(
+    "its Add must take exactly one variable array": lambda: graph(
         node("ConstantOfShape", ["c"], "q"), node("Add", ["x", "q"]), svm(x="z"), tables={"c": np.array([2**30, 2**30])}),
     # each node takes the one before it twice
     "has a 'Concat' before its SVMClassifier": lambda: graph(
         *chain(lambda a, b: node("Concat", [a, a], b, axis=0), "x", 40), svm(x="c39")),
     "its Sum does not": None,
-    "neither its decision values nor scikit-learn's votes, prob": lambda: graph(
+    "neither the decision values nor scikit-learn's votes, prob": lambda: graph(
         svm(), *chain(lambda a, b: node("Concat", [a, a], b, axis=0), "scores", 40)),
-    "neither its decision values nor scikit-learn's": lambda: graph(
+    "neither the decision values nor scikit-learn's": lambda: graph(
         svm("SVMRegressor"), *chain(lambda a, b: node("Add", [a, a], b), "y", 16_000)),
-    "neither its decision values nor": lambda: graph(svm("SVMRegressor"), node("Concat", ["y"] * 64, "wide", axis=1),
+    "neither the decision values nor": lambda: graph(svm("SVMRegressor"), node("Concat", ["y"] * 64, "wide", axis=1),
         *chain(lambda a, b: node("Add", [a, a], b), "wide", 16_000)),
     "holds 20,001 nodes": lambda: graph(svm(), *chain(lambda a, b: node("Identity", [a], b), "scores", 20_000)),
-    "takes or makes more than 64": lambda: graph(node("Sum", ["x"] * 10**5), svm(x="z")),
+    "has more than 64 inputs or outputs": lambda: graph(node("Sum", ["x"] * 10**5), svm(x="z")),
     # other code
-    "holds functions of its own": lambda: changed(lambda m: m.functions.append(TWICE)),
+    "holds model-local functions": lambda: changed(lambda m: m.functions.append(TWICE)),
     "changes the decision values with a 'evil.Cast'": lambda: graph(svm(), onnx.helper.make_node(
         "Cast", ["scores"], ["q"], domain="evil", to=1)),
     "holds sparse tables": lambda: changed(lambda m: m.graph.sparse_initializer.add()),
@@ -1084,14 +1084,14 @@ HOSTILE = {
     "24 numbers do not make 9,223,372,036,854,775,814": lambda: graph(svm(vectors_per_class=[2**62, 2**62, 6])),
     "has the attribute 'gamma', which differs from ONNX's definition": lambda: graph(svm(gamma=1.0)),
     "has the attribute 'rho', which differs from ONNX's definition": lambda: graph(svm(rho=[1, 2, 3])),
-    "its Cast has no attribute to": lambda: graph(svm(), node("Cast", ["scores"], "q")),
+    "its Cast has no attribute 'to'": lambda: graph(svm(), node("Cast", ["scores"], "q")),
     "for 6 classes": lambda: graph(svm(classlabels_strings=["a", "b", "c"])),
-    "names of its values differ from the names of its classes": lambda: graph(svm(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
+    "labels of its ZipMap differ from the names of its classes": lambda: graph(svm(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
     "changes the decision values with a 'Neg'": lambda: graph(
         svm(), node("ZipMap", ["scores"], "q", classlabels_int64s=[5, 6, 7]), node("Neg", ["q"])),
     # what else it gives
     "also gives 'x', which is not a result": lambda: graph(svm(), outputs=["scores", "x"]),
-    "names a result that no node computes": lambda: graph(svm(), outputs=["scores", "more"]),
+    "lists an output that no node computes": lambda: graph(svm(), outputs=["scores", "more"]),
     "its input is not a table of numbers": lambda: changed(
         lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", onnx.TensorProto.STRING)),
     # bytes

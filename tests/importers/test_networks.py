@@ -168,7 +168,10 @@ def test_the_command_compares_a_network_with_its_file(run, tmp_path, monkeypatch
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--vectors", "4")
     assert code == 0 and "difference from the model with 6 vectors, on 80 left-out rows" in out
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", "--force", "--vectors", "4")
-    assert code == 2 and "which are weights of inputs; give rows: --data" in err
+    assert (
+        code == 2
+        and "weights of the inputs, so no rows can be generated from them; give rows with the option --data" in err
+    )
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--set", "precision=int16")
     assert code == 0 and "gate: network, int16" in out
     # what simulate compares with
@@ -234,7 +237,7 @@ def wide(units):
 
 TALL = {"w": np.ones((4, 6), np.float32)}
 REFUSED = {
-    "network: has 2 hidden layers, but only one is supported; run a deeper network in its own runtime": lambda: many(3),
+    "network: has 2 hidden layers, but only one is supported; run all its layers except the last in another runtime": lambda: many(3),
     "network: has 4999 hidden layers": lambda: many(5_000),
     "network: has 100,000 hidden units; a model has at most 65,536": lambda: wide(100_000),
     "has 'Gelu' where its next layer must be; only Relu, Sigmoid, Tanh or nothing": lambda: network(unit="Gelu"),
@@ -243,7 +246,7 @@ REFUSED = {
     "has nothing where its next layer must be": lambda: changed(lambda g: g.node[2].input.__setitem__(0, "x")),
     "changes the decision values with a 'Relu'": lambda: network(end="Relu"),
     "changes the decision values with a 'LogSoftmax'": lambda: network(end="LogSoftmax"),
-    "has a 'Conv' before its network; only Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
+    "has a 'Conv' before its network; only operations that treat each input separately may come before it: Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
     # numbers
     "its Gemm has transA 1; transA must be 0": lambda: network(lambda *a: pytorch(*a, transA=1)),
     "its Gemm has alpha 2.0; alpha must be 1": lambda: network(lambda *a: pytorch(*a, alpha=2.0)),
@@ -256,11 +259,11 @@ REFUSED = {
     "its Gemm computes 6 values, but the numbers added to them have shape (6, 4)": lambda: changed(
         lambda g: g.node[0].input.__setitem__(2, "0.weight")),
     "its Gemm computes 6 values, but the numbers added to them have shape (0,)": lambda: changed(lambda g: g.node[0].input.__setitem__(2, "x")),
-    "its MatMul must take the values of the previous node, and a table of floats, (inputs, outputs)": lambda: graph(
+    "its MatMul must take, in this order, the values of the previous node and a two-dimensional table of floats": lambda: graph(
         node("MatMul", ["w", "x"]), tables=TALL),
-    "its MatMul must take the values of the previous node, and a table of floats": lambda: graph(
+    "its MatMul must take, in this order, the values of the previous node and a two-dimensional table": lambda: graph(
         node("MatMul", ["x", "w"]), tables={"w": np.ones((4, 6), int)}),
-    "its MatMul must take the values of the previous node": lambda: graph(node("MatMul", ["x", "w"]), tables={"w": np.ones((2, 4, 6))}),
+    "its MatMul must take, in this order, the values of the previous node": lambda: graph(node("MatMul", ["x", "w"]), tables={"w": np.ones((2, 4, 6))}),
     "has a table before its network": lambda: graph(node("MatMul", ["v", "w"]), tables=TALL | {"v": np.ones((6, 4), np.float32)}),
     "network: has 0 targets; a model has from 1 to 64": lambda: network(values=(W1, B1, W2[:0], B2[:0])),
     "network: has 65 targets": lambda: network(values=(W1, B1, np.ones((65, 6), np.float32), np.ones(65, np.float32))),
@@ -281,16 +284,16 @@ REFUSED = {
         lambda g: g.input[0].type.tensor_type.shape.dim.add(dim_value=4)),
     # what stands behind
     "ends in 3 sigmoids, one for each label; for several classes, only a Softmax is supported": lambda: network(end="Sigmoid"),
-    "neither its decision values nor scikit-learn's votes, probabilities or class": lambda: network(
+    "neither the decision values nor scikit-learn's votes, probabilities or class": lambda: network(
         after=[node("Add", ["z", "x"], "q")]),
-    "neither its decision values nor scikit-learn's votes, probabilities": lambda: changed(
+    "neither the decision values nor scikit-learn's votes, probabilities": lambda: changed(
         lambda g: g.node[3].attribute[0].__setattr__("i", 0), end="Softmax"),
-    "neither its decision values nor scikit-learn's votes": lambda: changed(
+    "neither the decision values nor scikit-learn's votes": lambda: changed(
         lambda g: g.node[3].attribute[0].__setattr__("i", 0), end="ArgMax"),
-    "neither its decision values nor": lambda: network(after=[node("Reshape", ["z", "s"], "q")], s=np.full(100_000, 2**40)),
-    "neither its decision values": lambda: network(after=[make_node("ArrayFeatureExtractor", ["z", "s"], ["q"], domain="ai.onnx.ml")], s=np.array(7)),
+    "neither the decision values nor": lambda: network(after=[node("Reshape", ["z", "s"], "q")], s=np.full(100_000, 2**40)),
+    "neither the decision values": lambda: network(after=[make_node("ArrayFeatureExtractor", ["z", "s"], ["q"], domain="ai.onnx.ml")], s=np.array(7)),
     "also gives 'h', which is not a result of the machine": lambda: network(outputs=["z", "h"]),
-    "the names of its values differ from the names of its classes": lambda: network(
+    "the labels of its ZipMap differ from the names of its classes": lambda: network(
         end="Softmax", after=[node("ZipMap", ["z"], "q", classlabels_int64s=[1, 2, 3])]),
     "holds a 'Relu' that is not part of the model": lambda: network(before=[node("Relu", ["x"], "b")], unit="Tanh") and changed(
         lambda g: g.node.insert(0, node("Relu", ["x"], "q"))),
@@ -313,12 +316,12 @@ def broken(x, y, **attributes):
 
 
 ESTIMATORS = {
-    "MLPRegressor: has 2 hidden layers, but only one is supported; .* to a model that learns": lambda x, y: MLPRegressor(
+    "MLPRegressor: has 2 hidden layers, but only one is supported; .* to a pykernel model": lambda x, y: MLPRegressor(
         hidden_layer_sizes=(4, 3), max_iter=5).fit(x, y["numbers"]),
     "MLPClassifier: its labels are 'multilabel-indicator'; a model must choose one of several classes": several_labels,
     "MLPRegressor: out_activation_ is 'exp', which is not supported; it must be identity": lambda x, y: MLPRegressor(
         loss="poisson", max_iter=5).fit(x, y["two"]),
-    "CalibratedClassifierCV: calibrates the probabilities of its MLPClassifier again, which is not supported": lambda x, y:
+    "CalibratedClassifierCV: its MLPClassifier has no decision_function, so its probabilities are calibrated, which is not supported": lambda x, y:
         CalibratedClassifierCV(scaled(MLPClassifier(max_iter=5)), ensemble=False).fit(x, y["two"]),
     "MLPClassifier is not fitted": lambda x, y: MLPClassifier(),
     "activation is 'fourier', which is not supported; it must be one of relu, tanh, logistic, identity": lambda x, y: broken(
@@ -348,7 +351,7 @@ def test_what_weights_do_not_tell_must_be_given():
         model = scaled(kind(hidden_layer_sizes=(8,), activation=activation, random_state=0)).fit(x, y[target])
         with pytest.raises(UserError, match=f"which this {activation} model does not contain; give max_abs "):
             from_sklearn(model, "m", precision="int16")
-        with pytest.raises(UserError, match="which are weights of inputs; give rows: data"):
+        with pytest.raises(UserError, match=r"weights of the inputs, .*; give rows with the option data"):
             from_sklearn(model, "m", vectors=4)
         assert len(from_sklearn(model, "m", vectors=4, data=x).expansion.vectors) == 4
         spec = from_sklearn(model, "m", precision="int16", data=x)

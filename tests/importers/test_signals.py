@@ -161,8 +161,8 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
     for pipeline, says in (
         (make_pipeline(StandardScaler(), stage, SVR()), first),
         (make_pipeline(stage, windows, SVR()), "'signalfeatures-2': a SignalFeatures must be the first step"),
-        (make_pipeline(StandardScaler(), nested), "takes raw samples, so no step can stand before it"),
-        (make_pipeline(stage, nested), "takes raw samples, so no step can stand before it"),
+        (make_pipeline(StandardScaler(), nested), "takes raw samples, so it must be the first step"),
+        (make_pipeline(stage, nested), "takes raw samples, so it must be the first step"),
         (make_pipeline(stage, SelectKBest(k=1), SVR()), "uses 1 of 2 features, and a gaussian kernel cannot ignore"),
         (make_pipeline(stage), "its SignalFeatures is not a model that can be imported"),
     ):

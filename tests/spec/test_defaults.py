@@ -370,7 +370,8 @@ def test_limits_that_cannot_be_judged_are_told() -> None:
         f"m_{call} takes up to 1,100,000 cycles on avr; [target] cycles is 1,000,000" for call in ("update", "predict")
     ]
     assert exceeded(spec, figures, [row | {"bounds": {}}]) == [
-        f"[target] cycles cannot be checked: {call} has no bound on avr (none was computed)" for call in ("update", "predict")
+        f"[target] cycles cannot be checked: {call} has no bound on avr (none was computed)"
+        for call in ("update", "predict")
     ]
 
 

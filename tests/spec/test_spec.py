@@ -706,7 +706,10 @@ def test_a_time_is_so_many_rows(window):
         with pytest.raises(UserError, match=re.escape(said)):
             novelty_of(commissioning=wrong)
     with pytest.raises(
-        UserError, match=re.escape("[novelty] warmup is '90 s'; give a number of rows, or add [signal] rate")
+        UserError,
+        match=re.escape(
+            "[novelty] warmup is '90 s', but the number of rows per second is not known; give a number of rows, or add [signal] rate"
+        ),
     ):
         make_spec({"name": "m", "input": {"dim": 2}, "novelty": {"warmup": "90 s"}})
 

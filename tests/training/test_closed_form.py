@@ -374,7 +374,7 @@ def test_folds_with_weights_are_left_out_as_by_retraining(seed, model, coding):
     "weights, sentence",
     [
         ([1.0, 2.0], r"weights have the shape \(2,\); there must be one weight for each of the 3 samples"),
-        ([1.0, 0.0, 2.0], "weights hold 0; all must be above 0, so leave out samples without weight"),
+        ([1.0, 0.0, 2.0], "weights hold 0; each must be above 0, so leave out samples whose weight is 0"),
         ([1.0, float("nan"), 2.0], "weights must be finite"),
     ],
 )

@@ -206,7 +206,7 @@ LINEAR = Machine("Ridge", "linear", np.ones((5, 3)), np.ones((5, 1)), np.zeros(1
         (a_machine(), 4, np.outer(np.arange(50), [1e299, 0, 1]), "some rows are too far from the mean of the rows"),
         (a_machine(), 4, np.outer(np.arange(50), [1e150, 0, 1]), "some rows are too far from the mean of the rows"),
         (replace(a_machine(), function="matern32"), 4, np.outer(np.arange(50), [1e299, 0, 1]), "too far"),
-        (replace(a_machine(), function="fourier"), 4, None, "are weights of inputs"),
+        (replace(a_machine(), function="fourier"), 4, None, "are weights of the inputs"),
     ],
 )
 def test_what_cannot_be_is_refused(machine, m, x, says):

@@ -201,10 +201,14 @@ def test_the_table_and_its_best_cell():
     "widths, ridges, says",
     [
         ([0.01, 1.0, 1000.0], [1e-9, 0.1, 1e9], None),
-        ([1.0, 1000.0], [1e-9, 0.1, 1e9], "the best sigma 1 is the smallest of those tried"),
-        ([0.01, 1.0], [1e-9, 0.1], "the best sigma 1 is the largest and ridge 0.1 is the largest of those tried"),
+        (
+            [1.0, 1000.0],
+            [1e-9, 0.1, 1e9],
+            "the best cell is on the border of the grid: sigma 1 is the smallest value tried",
+        ),
+        ([0.01, 1.0], [1e-9, 0.1], "sigma 1 is the largest value tried, and ridge 0.1 is the largest value tried"),
         ([1.0], [0.1], None),
-        ([1.0], [0.1, 1e9], "the best ridge 0.1 is the smallest of those tried"),
+        ([1.0], [0.1, 1e9], "the best cell is on the border of the grid: ridge 0.1 is the smallest value tried"),
     ],
 )
 def test_a_best_cell_on_the_border_is_told(widths, ridges, says):
@@ -323,7 +327,7 @@ def test_ridges_that_leave_a_matrix_indefinite_are_not_chosen():
     found = select("ls-svm", x, targets, {"function": "sigmoid", "coef0": -1.0}, [0.5, 2.0], [1e-6, 1e-3, 100.0])
     assert np.isinf(found.press[:, 0]).any() and np.isfinite(found.value) and np.isfinite(found.optimism)
     assert found.ridge == 100.0
-    with pytest.raises(UserError, match=r"no cell of the grid is possible: ridge is 0.001; .* above"):
+    with pytest.raises(UserError, match=r"no cell of the grid can be evaluated: ridge is 0.001; .* above"):
         select("ls-svm", x, targets, {"function": "sigmoid", "coef0": -1.0}, [2.0], [1e-6, 1e-3])
 
 
@@ -333,7 +337,9 @@ def test_widths_for_which_the_kernel_overflows_are_not_chosen():
         "krr", 1e4 * x, Targets.of_values(y), {"function": "polynomial", "degree": 9}, [1e-8, 1e30], [1.0, 10]
     )
     assert np.isinf(found.press[1]).all() and np.isfinite(found.press[0]).all() and found.width == 1e-8
-    with pytest.raises(UserError, match="no cell of the grid is possible: values of the polynomial kernel overflow"):
+    with pytest.raises(
+        UserError, match="no cell of the grid can be evaluated: values of the polynomial kernel overflow"
+    ):
         select("krr", 1e4 * x, Targets.of_values(y), {"function": "polynomial", "degree": 9}, [1e30], [1.0, 10])
 
 
@@ -354,7 +360,7 @@ def test_widths_for_which_the_kernel_overflows_are_not_chosen():
         ({"cv": True}, "cv is True"),
         ({"cv": 1}, "cv is 1; the number of folds must be from 2 to 24"),
         ({"cv": 25}, "cv is 25; the number of folds must be from 2 to 24"),
-        ({"by": "auc"}, 'by is \'auc\'; it must be "error" or "press"'),
+        ({"by": "auc"}, '"by" is \'auc\'; it must be "error" or "press"'),
         ({"model": "krr", "basis": np.array([1, 2])}, "only kfd takes a basis"),
         ({"basis": np.array([1, 1])}, "basis holds a position twice"),
         ({"basis": np.array([24])}, "a position that is not from 0 to 23"),
@@ -380,7 +386,7 @@ def test_what_makes_no_sense_is_one_sentence(change, says):
 
 def test_regression_has_no_error_rate():
     x, y = curve()
-    with pytest.raises(UserError, match="by is 'error'; it must be \"press\", because the targets are not classes"):
+    with pytest.raises(UserError, match='"by" is \'error\'; it must be "press", because the targets are not classes'):
         select("krr", x, Targets.of_values(y), by="error")
 
 
@@ -390,7 +396,7 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
     targets = Targets.of_classes(positions, 2, "counts")
     with pytest.raises(
         UserError,
-        match=r"400 x 400, 2 at a time, takes about .* GiB.*fewer samples, or a basis .kfd., or fewer jobs",
+        match=r"400 x 400, 2 at a time, takes about .* GiB.*fewer samples, or a basis .kfd only., or fewer jobs",
     ):
         select("kfd", x, targets, jobs=2)
     assert select("kfd", x, targets, basis=np.arange(5), widths=[1.0]).press.shape == (1, 25)

@@ -101,7 +101,9 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     verdict = found["verdict"]
     assert verdict["winner"] == "model" and verdict["ratio"] == pytest.approx(verdict["model"] / verdict["error"])
     assert verdict["low"] < verdict["ratio"] < verdict["high"] < 1
-    shown = f"{verdict['ratio']:.2f} ± {(verdict['high'] - verdict['low']) / 2:.2f} times the error of {verdict['simple']}"
+    shown = (
+        f"{verdict['ratio']:.2f} ± {(verdict['high'] - verdict['low']) / 2:.2f} times the error of {verdict['simple']}"
+    )
     assert f"verdict   {shown}, the best simple predictor: " in out
     assert "next:" in out and "RMSE of the best" in out and f"--trials {trials} --seed 0 gives the same spec" in out
 
@@ -527,7 +529,7 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
         text = (folder / "pykernel-plan" / "planned.toml").read_text()
         told = {
             "nlms": "# [input] max_abs is 10 times the largest recorded input",
-            "frozen": "# On each side, [input] max_abs extends an input's recorded range by at least 0.5 of this range",
+            "frozen": "# [input] max_abs extends the recorded range of each input at both ends, by at least 0.5 times the range's width",
         }
         assert code == 0 and told[rule] in text and (spec.input_max_abs == 20.0) == (rule == "nlms")
         assert spec.accepts(rows[:, :2]).all() and not spec.accepts(np.array([[21.0, 0.0]])).any()
@@ -1025,7 +1027,11 @@ def test_few_rows_are_told_and_too_few_refused(folder, run):
     (folder / "none.csv").write_text("".join(lines[:15]))
     words = ["--inputs", "a,b", "--label", "y", "--only", "rls", "--jobs", "1", "--trials", "2"]
     code, out, err = run("plan", "few.csv", *words, "--json")
-    assert code == 0 and "warning" not in err and "the last 18 rows alone" in json.loads(out)["warnings"][0]
+    assert (
+        code == 0
+        and "warning" not in err
+        and "models are tested only on the last 18 rows" in json.loads(out)["warnings"][0]
+    )
     code, _, err = run("plan", "none.csv", *words, "-o", "other")
     assert code == 2 and "the table has 14 rows; a plan needs 20 or more" in err and not (folder / "other").exists()
 

@@ -1,7 +1,7 @@
 """A random selection of past samples in fixed memory, used to estimate how changes of the basis affect residuals.
 
-Each past sample, or each of the last ``horizon`` samples, is in the reservoir with the same probability
-(J. S. Vitter, Random sampling with a reservoir, 1985).
+During the first ``horizon`` samples, each past sample is in the reservoir with the same probability (J. S. Vitter, Random
+sampling with a reservoir, 1985).  After that, a row stays in the reservoir for ``horizon`` samples on average.
 """
 
 from pykernel.algorithms.basis.coordinates import (

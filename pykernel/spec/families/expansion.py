@@ -49,7 +49,7 @@ class ExpansionLearning(Learning):
     """How a sample changes the model.  The defaults come from measurements on streams (docs/records.md, learned-vectors)."""
 
     eta: Annotated[float, Of("expansion-nlms"), Rate(), TRIED_ETA] = Field(
-        0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
+        0.5, gt=0, lt=2, description="learning rate: the fraction of a sample's error that its update corrects"
     )
     forgetting: Annotated[float | None, Of("expansion-rls", SOFTMAX), Tried(3, 0.98, 0.9998, "memory")] = Field(
         None,
@@ -154,8 +154,8 @@ class ExpansionModels(FrozenModels):
         if spec.linear is not None and not max(far * far, spec.label_max_abs * (2 + far)) <= largest:
             refuse(
                 "[linear]",
-                f"can predict values up to {spec.label_max_abs * (2 + far):.3g}, which overflows "
-                f"{spec.precision}; lower [input] max_abs or [label] max_abs",
+                f"overflows {spec.precision}: predictions can reach {spec.label_max_abs * (2 + far):.3g}, and sums of squared "
+                f"inputs {far * far:.3g}; lower [input] max_abs or [label] max_abs",
             )
 
     def capacities(self, spec: Any) -> dict[str, int]:
@@ -321,7 +321,7 @@ class Int16ExpansionModels(Int16FrozenModels):
         if spec.label_max_abs < (least := 2.0 ** (LEAST_BITS - spec.label_shift)):
             refuse(
                 "[label] max_abs",
-                f"is {spec.label_max_abs:g}, too small for int16 compared with the trained weights; it must be at least {least:.2g}",
+                f"is {spec.label_max_abs:g}; with these trained weights, it must be at least {least:.2g} for int16",
             )
 
     def capacities(self, spec: Any) -> dict[str, int]:

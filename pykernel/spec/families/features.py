@@ -83,7 +83,10 @@ def need_sums(spec: Spec, refuse: Refuse, value: float, slope: float = 1.0, offs
         sums += np.abs(spec.expansion.bias or 0.0).max()
         argument = sums * slope + offset
     if not argument <= most:
-        refuse("[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}")
+        refuse(
+            "[expansion] weights",
+            f"can make numbers in a prediction as large as {argument:g}; they must stay below {most:g} in {spec.precision}",
+        )
 
 
 # ------------------------------------------------------------------------------- recursive least squares on features
@@ -131,6 +134,6 @@ def need_coefficients(spec: Any, refuse: Refuse, length: float, sums: float, siz
     if not limit * max(1.0, sums) * size <= kernel_settings.largest(spec.precision):
         refuse(
             "[label] max_abs",
-            f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g} and "
-            "overflow; lower max_abs",
+            f"is {spec.label_max_abs:g}: with ridge {ridge:g}, coefficients can reach {limit:.3g}, so large that sums overflow "
+            f"{spec.precision}; lower max_abs",
         )

@@ -76,7 +76,7 @@ class Expansion(VectorsSection):
     offsets: Numbers | None = Field(
         None,
         strict=False,
-        description="hidden units (`relu`, `tanh`, `logistic`, `identity`): the number added to v'x for each vector v; 0 if not given. `fourier`: the phase of each cosine in turns, from -1 to 1",
+        description="hidden units (`relu`, `tanh`, `logistic`, `identity`): the number added to v'x for each vector v; 0 if not given. `fourier`: the phase of each cosine, from -1 to 1 turn",
     )
     distance: Literal["differences", "products"] = Field(
         "differences",

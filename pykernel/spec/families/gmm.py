@@ -39,7 +39,7 @@ class GmmInput(Input):
     # standard deviations are at least 2^-62, about 2e-19, so the range of a sensor must be many times larger
     max_abs: Annotated[float | Numbers, Within(float32=(1e-15, 1e15), float64=(1e-15, 1e100))] = Field(
         1e6,
-        description="largest magnitude of an input, from 1e-15 to 1e15 in float32 and from 1e-15 to 1e100 in float64: a sample with a larger input is refused",
+        description="largest magnitude of an input; a sample with a larger input is refused. Allowed values: from 1e-15 to 1e15 (float64: to 1e100)",
     )
 
     missing: Literal["refuse", "hold"] = Field(

@@ -39,7 +39,7 @@ from pykernel.spec.families.int16_scales import (
     learning_rate,
     unit_of,
 )
-from pykernel.spec.families.online import FAILS
+from pykernel.spec.families.online import FAILS, failure
 from pykernel.spec.families.online_keys import N_MAX_LIMIT
 from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
@@ -189,11 +189,7 @@ class Int16OnlineModels(Models):
     def _complain_of_pairs(self, spec: Any, refuse: Refuse) -> None:
         pair = (spec.reduction.technique, projection_of(spec))
         if pair in FAILS:
-            refuse(
-                "[reduction] projection",
-                f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where a "
-                "prediction of 0 has an error of at most 0.81 (docs/data/pairs.csv); force = true allows it",
-            )
+            refuse("[reduction] projection", failure(pair))
 
     def scales(self, spec: Any) -> Scales | None:
         label_shift = spec.alpha_shift - HEADROOM - math.ceil(math.log2(spec.label_max_abs))

@@ -67,7 +67,7 @@ class LinearLearning(Learning):
         0.5,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects. int16: at most 1",
+        description="learning rate: the fraction of a sample's error that its update corrects. int16: at most 1",
     )
     forgetting: Annotated[float, Of(*RECURSIVE), TRIED_FORGETTING] = Field(
         1.0,

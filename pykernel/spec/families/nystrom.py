@@ -86,7 +86,7 @@ class NystromLearning(Learning):
         None,
         ge=2,
         le=4096,
-        description="number of rows in the reservoir: at least `n_max`; with `stream`, at least 2 `n_max`, preferably 3 `n_max`. If not given, 64, or 3 `n_max` if `n_max` is above 32",
+        description="number of rows in the reservoir: at least `n_max`; with `stream`, at least 2 `n_max`, preferably 3 `n_max`. If not given: 64 for an `n_max` of up to 32, otherwise 3 `n_max`",
     )
     seed: Annotated[int, Counts(f"{WITHOUT_RESERVOIR}: leave seed out", *CHOSEN)] = Field(
         0, ge=0, le=2**31 - 1, description="seed of the random numbers"
@@ -101,7 +101,7 @@ class NystromReduction(Section):
         None,
         ge=0,
         lt=1,
-        description="a sample does not become a basis vector if at most this fraction of it is outside the span of the basis; 1e-3 if not given, at least 1e-3 (float64: 1e-9)",
+        description="a sample becomes a basis vector only if more than this fraction of its squared norm is outside the span of the basis; 1e-3 if not given, at least 1e-3 (float64: 1e-9)",
     )
 
 
@@ -110,25 +110,28 @@ class BasisSection(Section):
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
-        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of the sample that is outside the span of the basis. If the basis is full, the sample replaces the least useful vector: its removal increases the residuals of a reservoir least. The reservoir is a random selection of earlier samples. `"efvs"`, `"sgma"`: `NAME_select()` chooses the basis vectors one by one from the reservoir; each step chooses the row that most reduces the relative residual (`efvs`) or the trace of the residual (`sgma`)',
+        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to its relative residual, the fraction of its squared norm in feature space that is outside the span of the basis. If the basis is full, the sample replaces the vector whose removal increases the residuals of the rows in the reservoir least. The reservoir is a random selection of earlier samples. `"efvs"`, `"sgma"`: `NAME_select()` chooses the basis vectors one by one from the reservoir; each step chooses the row that most reduces the relative residual (`efvs`) or the trace of the residual (`sgma`)',
     )
     candidates: Annotated[int, SELECTED] = Field(
-        59, ge=1, le=4096, description="`efvs`, `sgma`: number of rows that are compared in each step"
+        59, ge=1, le=4096, description="`efvs`, `sgma`: number of candidate rows in each step, drawn at random"
     )
     points: Annotated[int, EFVS] = Field(
-        59, ge=1, le=4096, description="`efvs`: number of rows at which the candidates are compared"
+        59,
+        ge=1,
+        le=4096,
+        description="`efvs`: the candidates are compared by how much they reduce the relative residuals of this many rows, drawn at random",
     )
     tau: Annotated[float, SELECTED] = Field(
         0.0,
         ge=0,
         lt=1,
-        description="`efvs`, `sgma`: the selection stops when, on average, at most this fraction of a reservoir row is outside the span of the basis",
+        description="`efvs`, `sgma`: the selection stops when the mean relative residual of the reservoir's rows is at most this number",
     )
     horizon: Annotated[int, RESERVOIR] = Field(
         0,
         ge=0,
         le=2**22,
-        description="how many samples back the reservoir reaches, at least `samples`; 0: each of the last 4,194,304 samples is in the reservoir with the same probability",
+        description="the reservoir represents about this many of the latest samples: at least `samples`, or 0 for 4,194,304. Until that many samples have been seen, each of them is in the reservoir with the same probability",
     )
     cache: Annotated[bool, STREAM] = Field(
         True,
@@ -193,7 +196,7 @@ class _NystromModels(Models):
             if np.any(np.abs(vector) > reach):
                 refuse(
                     "[expansion] vectors",
-                    f"has an input beyond the limit in row {i}; vectors must be scaled like samples, and lie within the same limits",
+                    f"holds a number beyond the limits of the inputs in row {i}; vectors must be scaled like samples, and lie within the same limits",
                 )
         _, dependent = factor_of(spec)
         if dependent >= 0:
@@ -271,8 +274,9 @@ class _NystromModels(Models):
 
 def _dependence(spec: Spec, row: int) -> str:
     return (
-        f"has row {row}, which is nearly a linear combination of the rows before it: less than {LEAST_ALD_THRESHOLD[spec.precision]:g} of its "
-        f"squared length in feature space is outside their span, too little for {spec.precision}; leave this row out"
+        f"cannot be used, because row {row} is nearly a linear combination of the rows before it: the fraction of its squared length "
+        f"in feature space that is outside their span is below {LEAST_ALD_THRESHOLD[spec.precision]:g}, the limit for {spec.precision}; "
+        "leave this row out"
     )
 
 
@@ -343,7 +347,7 @@ class NystromModels(_NystromModels):
             need_sums(spec, refuse, math.sqrt(value))
             return
         if tables.bias is not None:
-            refuse("[expansion] bias", "is given without weights; give both or neither")
+            refuse("[expansion] bias", "is given without weights; give weights too, or leave bias out")
         if spec.label.classes is not None or spec.outputs != size:
             refuse(
                 "[expansion] weights",
@@ -355,7 +359,10 @@ class NystromModels(_NystromModels):
         prior, label = tables.prior_variance, tables.label_variance
         if prior is None:
             if label:
-                refuse("[expansion] label_variance", "is given without prior_variance; give both or neither")
+                refuse(
+                    "[expansion] label_variance",
+                    "is given without prior_variance; give prior_variance too, or leave label_variance out",
+                )
             return
         if tables.weights is None or spec.label.classes is not None or spec.outputs != 1:
             refuse(

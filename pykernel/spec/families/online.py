@@ -64,6 +64,14 @@ FAILS = {
 measured."""
 
 
+def failure(pair: tuple[str, str]) -> str:
+    """Say that a pair of ``FAILS`` fails."""
+    return (
+        f"{pair[0]} with projection {pair[1]} fails: its largest mean squared error in two tests was {FAILS[pair]:g} "
+        "(docs/data/pairs.csv), and always predicting 0 has errors of 0.13 and 0.81 in these tests; force = true allows it"
+    )
+
+
 class KernelSpec(stages.StagedSpec):
     input: AnyInput
     learning: KernelLearning = KernelLearning()
@@ -270,7 +278,7 @@ class KernelModels:
         if ald_threshold >= 1:
             refuse(
                 "[reduction] ald_threshold",
-                f"is {ald_threshold:g}, twice the ridge, so that no sample is stored; give an ald_threshold below 1, or a smaller ridge",
+                f"is not given, and its default, twice the ridge, is {ald_threshold:g}; it must be below 1: give an ald_threshold, or a ridge below 0.5",
             )
         if "factor" in choices.keeps:
             least = 1e-4 if narrow else 0.0
@@ -309,13 +317,13 @@ class KernelModels:
         if rule in ("krls-t", "fb-krls") and choices.projection.name != "klms":
             refuse(
                 "[reduction] technique",
-                f'is {reduction.technique} with the projection "{projection_of(spec)}"; {rule} must keep the values of f at '
-                'the remaining vectors: give projection = "klms"',
+                f'is {reduction.technique} with the projection "{projection_of(spec)}"; with {rule}, removing a vector must not '
+                'change f at the remaining vectors: give projection = "klms"',
             )
         if reduction.fading < 1 and not choices.technique.fades:
             refuse(
                 "[reduction] fading",
-                f"is {reduction.fading:g}, which {reduction.technique} does not use, because the technique compares "
+                f'is {reduction.fading:g}, but the technique "{reduction.technique}" ignores fading, because it compares '
                 f"{'ages' if choices.technique is AT else 'scores that can be negative'}; leave fading out",
             )
         if choices.thresholds and choices.technique is AT:
@@ -344,14 +352,13 @@ class KernelModels:
             where = "technique" if reduction.projection is None else "projection"
             refuse(
                 f"[reduction] {where}",
-                f"{pair[0]} with projection {pair[1]} fails: its mean squared error was {FAILS[pair]:g} in a test in which a "
-                "prediction of 0 has an error of at most 0.81 (docs/data/pairs.csv); force = true allows it",
+                failure(pair),
             )
         if reduction.tie == "oldest" and reduction.technique == "fklms":
             refuse(
                 "[reduction] tie",
-                'is "oldest", so that the older vector of the closest pair is always removed: fklms then learns almost '
-                "nothing, or diverges with its published projection; force = true allows it",
+                'is "oldest", so that fklms always removes the older vector of the closest pair: it then learns almost '
+                'nothing, or diverges with projection = "fklms"; force = true allows it',
             )
 
     def capacities(self, spec: KernelSpec) -> dict[str, int]:
@@ -515,8 +522,8 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
     if refuse is not None and most > largest:
         reworded(
             "",
-            f"is {limit:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; choose a lower limit: "
-            f"in {spec.precision}, k(x, x) must be at most {largest:.0e}",
+            f"is {limit:g}; with this limit, k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}, but in {spec.precision} "
+            f"it must be at most {largest:.0e}: lower {key}",
         )
     return most
 

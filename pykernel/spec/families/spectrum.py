@@ -81,7 +81,7 @@ class SpectrumLearning(WavesLearning):
         0.6,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; with spectrum-softmax, a sample adds this part of t − p to the function of each class, where p is the probability of the class, and t is 1 for the label's class and 0 for the others",
+        description="learning rate: the part of an error that one sample corrects. With spectrum-softmax, a sample adds `eta` (t − p) to the function of each class; p is the predicted probability of the class, and t is 1 for the label's class and 0 for the others",
     )
     frequency_eta: Annotated[float, Of(SOFTMAX), Tried(3, 0.01, 1.9)] = Field(
         0.5, gt=0, lt=2, description="learning rate of the frequencies; `eta` is the learning rate of the weights"
@@ -108,9 +108,12 @@ def complain_of_spectrum(spec: Any, refuse: Refuse) -> None:
     """Refuse a spec unless it has a kernel whose spectrum can initialise the waves."""
     rule, kernel = spec.learning.rule, spec.kernel
     if kernel is None:
-        refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel whose spectrum it starts with")
+        refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel, to scale the frequencies")
     if kernel.function != "gaussian":
-        refuse("[kernel] function", f"is {kernel.function}; {rule} starts with the spectrum of a gaussian kernel")
+        refuse(
+            "[kernel] function",
+            f"is {kernel.function}; it must be gaussian, the only kernel for which {rule} has initial frequencies",
+        )
 
 
 def count_of(spec: Any) -> int:
@@ -191,7 +194,7 @@ class SpectrumModels:
         kernel_settings.validate(spec, refuse)
         count = count_of(spec)
         if count % block_of(spec):
-            refuse("[learning] block", f"is {learning.block}; it must divide features, {count}")
+            refuse("[learning] block", f"is {learning.block}; it must divide {count}, the value of features")
         if learning.noise != "auto" and not 1e-3 <= learning.noise <= 1e3:
             refuse("[learning] noise", f"is {learning.noise:g}; it must be from 1e-3 to 1e3")
         if (most := self._answer_limit(spec)) > kernel_settings.largest(spec.precision):
@@ -203,7 +206,7 @@ class SpectrumModels:
         if (reach := float(kernel_settings.reach(spec).max())) > REACH_MOST * spec.length_scale:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, so that inputs reach {reach:g}; inputs must be at most {REACH_MOST:g} times sigma "
+                f"is {spec.input_max_abs:g}, so that scaled inputs can reach {reach:g}; they must be at most {REACH_MOST:g} times sigma "
                 f"({spec.length_scale:g}): lower max_abs, or standardise the inputs",
             )
         spec.check_size(refuse)

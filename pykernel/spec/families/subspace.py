@@ -75,13 +75,13 @@ OF_HEAD = Counts(
 )
 LOGISTIC = Counts('belongs to [subspace] head = "logistic"; leave it out', ("subspace.head",), ("logistic",))
 RIDGE = Counts('belongs to [subspace] head = "ridge"; leave it out', ("subspace.head",), ("ridge",))
-EXACT = Counts(
-    'belongs to [subspace] budget = "exact"; "drop" stores every sample: leave it out', ("subspace.budget",), ("exact",)
-)
+EXACT = Counts('belongs to [subspace] budget = "exact"; leave it out', ("subspace.budget",), ("exact",))
 GRADIENT = ("parametric", "nonparametric", "hybrid")
 STEP = Counts('does not go with update = "rls", which has no step: leave it out', ("subspace.update",), GRADIENT)
 RLS = Counts(
-    'belongs to update = "rls"; the other updates adapt by their steps: leave it out', ("subspace.update",), ("rls",)
+    'belongs to update = "rls"; the other updates have step and eta instead: leave it out',
+    ("subspace.update",),
+    ("rls",),
 )
 WINDOW = Counts(
     'does not go with update = "rls", which has forgetting instead: leave it out',
@@ -138,11 +138,11 @@ class SubspaceSection(Section):
     shrinkage: Annotated[float, Within(float32=(1e-6, 1e6), float64=(1e-12, 1e12))] = Field(
         0.1,
         gt=0,
-        description="λ, the weight of |L|² and |q|²: singular values shrink by λ, and those below λ vanish; 1e-6 to 1e6 (float64: 1e-12 to 1e12)",
+        description="λ, the weight of the penalties |L|² and |q|². They lower the singular values of the samples in feature space by λ, and remove those below λ. From 1e-6 to 1e6 (float64: 1e-12 to 1e12)",
     )
     step: Annotated[Literal["constant", "normalised", "decreasing", "averaged"] | None, STEP] = Field(
         None,
-        description='the length μ of a gradient step, with ρ = λ / min(n, `window`) after n samples. `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: as `"decreasing"`, with a sum that fades over the `window`. μ is at most 1.99 / (|q|² + ρ); with `nonparametric` and `hybrid`, μ is divided by the largest row sum of |K|',
+        description='the rule for the length μ of a gradient step. After n samples, ρ = λ / min(n, `window`). `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: as `"decreasing"`, with a sum that fades over the `window`. μ is at most 1.99 / (|q|² + ρ); with `nonparametric` and `hybrid`, μ is divided by the largest row sum of |K|',
     )
     eta: Annotated[float | None, STEP] = Field(
         None,
@@ -154,7 +154,7 @@ class SubspaceSection(Section):
         1000,
         ge=0,
         le=2**22,
-        description="the ridge λ is shared by at most this many samples (ρ in `step`), and the sum of `averaged` fades over this many samples; 0: all samples",
+        description="the ridge is spread over at most this many samples: step n applies 1 / min(n, `window`) of λ (ρ in `step`), and of the logistic head's `ridge`. The sum of `averaged` fades over the same number of samples. 0: all samples",
     )
     forgetting: Annotated[float, RLS, Fading()] = Field(
         1.0,
@@ -164,7 +164,7 @@ class SubspaceSection(Section):
     )
     budget: Literal["exact", "drop"] = Field(
         "exact",
-        description='which vector is removed when the budget is full; it may be the new sample. `"exact"`: the vector whose removal changes L least, after the vector is projected onto the others. `"drop"`: the vector with the smallest k(x, x) |a|², without a projection (Algorithm 5); `"drop"` takes less memory, because no matrix of N² numbers is kept',
+        description='which vector is removed when the budget is full; it may be the new sample. `"exact"`: the vector whose removal changes L least if the other vectors take over the part of it that they can express. `"drop"`: the vector with the smallest k(x, x) |a|², whose part of L is lost (Algorithm 5). `"drop"` takes less memory, because it needs no inverse of the Gram matrix',
     )
     fading: Annotated[float, Fading()] = Field(
         1.0,
@@ -284,7 +284,7 @@ class SubspaceModels(Models):
         if step in ("constant", "normalised") and eta_of(spec) >= 2:
             refuse(
                 "[subspace] eta",
-                f'is {eta_of(spec):g}; with step = "{step}" it must be below 2, otherwise a step overshoots its own sample',
+                f'is {eta_of(spec):g}; with step = "{step}" it must be below 2, so that each step brings L nearer to the sample',
             )
         if subspace.insensitivity > 0 and subspace.censoring > 0:
             refuse(

@@ -53,12 +53,13 @@ enum {
     /* the standardiser still needs more samples: the sample updated the standardiser, but not the model */
     FLOW_OBSERVED = 6,
     FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
-    FLOW_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
+    FLOW_BROKEN_BUILD = -100, /* the self-test's result differs from the PC's: check compiler flags and byte order */
     FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is from another model, whose memory has another layout or meaning */
+    /* the snapshot is from another model: its layout or the meaning of its numbers differs */
+    FLOW_SNAPSHOT_FOREIGN = -102,
     FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     FLOW_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
-    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
+    /* a callback failed, a slot did not keep what was written, or two readings of it differed */
     FLOW_STORAGE_FAILED = -105,
     FLOW_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };

@@ -52,12 +52,13 @@ enum {
     LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     LEVEL_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     LEVEL_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
-    LEVEL_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
+    LEVEL_BROKEN_BUILD = -100, /* the self-test's result differs from the PC's: check compiler flags and byte order */
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is from another model, whose memory has another layout or meaning */
+    /* the snapshot is from another model: its layout or the meaning of its numbers differs */
+    LEVEL_SNAPSHOT_FOREIGN = -102,
     LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     LEVEL_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
-    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
+    /* a callback failed, a slot did not keep what was written, or two readings of it differed */
     LEVEL_STORAGE_FAILED = -105,
     LEVEL_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };

@@ -62,13 +62,13 @@ enum {
     /* no two regimes can be merged to make room, or unlearn would leave no normal regime; nothing changed */
     MONITOR_NO_ROOM = -11,
     MONITOR_ABSENT = -12, /* alarm: more than five consecutive samples were refused; the model did not change */
-    MONITOR_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
+    MONITOR_BROKEN_BUILD = -100, /* the self-test's result differs from the PC's: check compiler flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    /* the snapshot is from another model, whose memory has another layout or meaning */
+    /* the snapshot is from another model: its layout or the meaning of its numbers differs */
     MONITOR_SNAPSHOT_FOREIGN = -102,
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     MONITOR_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
-    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
+    /* a callback failed, a slot did not keep what was written, or two readings of it differed */
     MONITOR_STORAGE_FAILED = -105,
     MONITOR_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };

@@ -56,13 +56,14 @@ enum {
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
     /* the model diverged or had an impossible state: it has forgotten all samples, including this one */
     PRESSURE_RESTARTED = 8,
-    PRESSURE_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
+    /* the self-test's result differs from the PC's: check compiler flags and byte order */
+    PRESSURE_BROKEN_BUILD = -100,
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    /* the snapshot is from another model, whose memory has another layout or meaning */
+    /* the snapshot is from another model: its layout or the meaning of its numbers differs */
     PRESSURE_SNAPSHOT_FOREIGN = -102,
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     PRESSURE_SNAPSHOT_INVALID = -104, /* the model or the snapshot has a number that learning cannot produce */
-    /* a callback failed, or a slot's bytes differ from what was written or from an earlier reading */
+    /* a callback failed, a slot did not keep what was written, or two readings of it differed */
     PRESSURE_STORAGE_FAILED = -105,
     PRESSURE_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
