@@ -62,7 +62,7 @@ class Sgma(Selector):
     In the Kronecker view, rule 4.2 chooses the first drawn row, because all gains are 1, and rule 4.3 chooses the row with the
     largest column of K.
 
-    A vector takes kappa l kernel values and O(kappa l n) time.  The whole K is kept if this takes fewer
+    Choosing a vector takes kappa l kernel values and O(kappa l n) time.  The whole K is kept if this takes fewer
     kernel values and K fits into ``memory``.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The arrays take
     8 l (n + 2 kappa) bytes, or twice as many in the column view.
 

@@ -482,7 +482,7 @@ def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np
 
     A refused row splits a recording into two.
 
-    source: the source's spec, which has the same features; in int16, those of ``spec`` may have a coarser unit or a
+    source: the spec of the imported model, with the same features; in int16, those of ``spec`` may have a coarser unit or a
     narrower range.
     """
     assert spec.signal is not None

@@ -230,8 +230,8 @@ class Printer:
         return f.returns is Real and not self.takes_struct(f.name) and not self.known[f.name].writes
 
     def is_shared(self, f: Function) -> bool:
-        """Return whether a function is called from three or more places, only returns a value, and contains a condition
-        but no loop.
+        """Return whether a function is called from three or more places, returns a value without side effects, and
+        contains a condition but no loop.
 
         Such a function should not be inlined if the code must be short.  For int16, the result is always false, because
         int16 code calls small functions in place of operators.

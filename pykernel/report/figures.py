@@ -412,7 +412,7 @@ def _name(text: str, strong: bool, x: float, y: float) -> Html:
 def heat(
     widths: np.ndarray, ridges: np.ndarray, values: np.ndarray, marked: tuple[int, int], measure: str, width: str
 ) -> Html:
-    """Draw errors over kernel widths and ridges as a table of colours, with a ring around the cell ``marked``.  Values
+    """Draw a heat map of the errors over kernel widths and ridges, with a ring around the cell ``marked``.  Values
     far above the median have no colour.
 
     width: the name of the kernel's parameter, sigma or gamma, or empty.

@@ -244,8 +244,8 @@ def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: i
     stack = stack or min(STACK_ALLOWANCE, part.ram.bytes // 4)
     if model + stack > part.ram.bytes:
         raise UserError(
-            f"{target.name}: {project.spec.name} takes {model:,} bytes of RAM and {told}{stack:,} of stack, "
-            f"but {part.name} has {part.ram.bytes:,}; {less_memory(project.spec)}"
+            f"{target.name}: {project.spec.name} needs {model:,} bytes of RAM plus {told}{stack:,} bytes of stack, "
+            f"but {part.name} has only {part.ram.bytes:,} bytes of RAM; {less_memory(project.spec)}"
         )
 
 

@@ -99,7 +99,7 @@ class Sensors(NamedTuple):
 
 
 def usual_spread(x: np.ndarray) -> np.ndarray:
-    """Estimate the standard deviation of each column, (D,), from its quartiles, so that rare large values have no influence.
+    """Estimate the standard deviation of each column from its quartiles, so that rare large values have no influence.  Returns (D,).
 
     If half of a column's values are equal, the ordinary standard deviation is returned.
     """

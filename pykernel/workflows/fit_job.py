@@ -276,8 +276,8 @@ class Job:
                 "ignore"
             )  # ignore warnings about rounding, because the rounding error is measured below
             source = read_estimator(trained)
-        # the table's name replaces the source, because error messages begin with the file or option that they are about
         usual = table.x[~table.apart]
+        # error messages begin with the field ``source``, and the following errors are about the table
         source = replace(source, source=table.name, seen=usual)
         columns: list[str] | None = table.inputs
         if table.stage is not None:

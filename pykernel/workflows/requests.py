@@ -81,8 +81,8 @@ class Simulate:
     linear models. If the model does not learn, these forecasts learn only from the first half of the rows. Advice names
     the model's problems, with remedies; for a file, most were tried on its rows.
     For classes, "errors" is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
-    and the largest value of each output. The alarms with the highest ratios of level to threshold are listed
-    with rows, ratio and, if known, kind, most blamed input, its share, and a second input with at least half that share.
+    and the largest value of each output. The alarms with
+    the highest ratios of level to threshold are listed, with their rows, ratio and, if known, kind and blamed inputs.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -170,7 +170,7 @@ class Check:
     """Check that the C code computes the same bytes as the host.
 
     Each compiler on this machine compiles the C code, with and without optimisation. The builds and two simulations (LLVM and, as the
-    reference, Numba) learn the same random samples, some extreme. Their memories are compared.
+    reference, Numba) learn the same samples. Their memories are compared.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
@@ -322,7 +322,7 @@ class Plan:
     A frozen model is trained only on the other rows; a learning model also learns each of these rows after predicting it.
     Without --labels, both kinds are planned.
 
-    Exit codes: 0 done, 1 no model fits (the closest is named) or the C code differs from the simulation, 2 bad input, 130
+    Exit codes: 0 done, 1 no model fits (the closest is named) or the C code differs, 2 bad input, 130
     interrupted before a model was tried.
     """
 
@@ -439,7 +439,7 @@ class Import:
 
     Support vector machines, kernel ridge, Gaussian processes, linear models and networks with one hidden layer can be
     imported, with their preprocessing. With --vectors, a model with fewer vectors is trained to imitate the original, or
-    the state of a device, on rows of --data or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
+    the state of a device, on rows of --data or random rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
     a file is executed; pickles are refused.
 
         pykernel import gate.onnx -o gate.toml --data held.csv

@@ -79,7 +79,9 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
             found.page.write(page)
     if not report:
         kept = " and ".join(str(path) for path in files.values() if path and path != page)
-        raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN)
+        raise Interrupted(
+            f"; all rows were simulated, and only the report is missing: see {kept}" if kept else UNWRITTEN
+        )
     return found
 
 

@@ -78,7 +78,7 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, w
     named = path.is_dir() or path.suffix.lower() in TABLES
     names = list(wanted) or ([each for each, numeric in table_columns(path) if numeric] if named else [])
     if named and not names:
-        raise UserError(f"{data}: has no column with numbers; give a file that has some")
+        raise UserError(f"{data}: has no column with numbers; give a file with at least one")
     source = as_rows(path, list(names) if names else None)
     with watch.progress() as show:
         save_rows(source, out, kind, lambda done, of: show(done / of, f"writing {out}"))
@@ -103,7 +103,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
             if not names:
                 names = [each for each in header if wanted or _holds_numbers(source, each, part)]
                 if not names:
-                    raise UserError(f"{source}: has no column with numbers; give a file that has some")
+                    raise UserError(f"{source}: has no column with numbers; give a file with at least one")
                 seen.begin(source, names)
                 target.write(_header(kind, 0, len(names)))
             numbers = seen.read(part)

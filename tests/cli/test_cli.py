@@ -435,7 +435,7 @@ def test_bad_arguments_are_one_sentence(run, folder, arguments, says):
     ("where", "kept"),
     [
         ("pipeline.prediction_lines", "no file was written"),
-        ("simulation.Simulation.report", "all rows are in p.csv"),
+        ("simulation.Simulation.report", "all rows were simulated, and only the report is missing: see p.csv"),
     ],
 )
 def test_an_interrupt_says_what_was_kept(where, kept, run, folder, monkeypatch):

@@ -167,12 +167,14 @@ def test_a_part_with_two_kilobytes_refuses_what_does_not_fit() -> None:
     assert report.ok and row["part"] == "ATmega328P" and 100 < row["stack_bytes"] < 500
     content = {"name": "flow", "precision": "float32", "input": {"dim": 4}, "kernel": {"sigma": 1.0}}
     content |= {"learning": {"rule": "klms"}, "reduction": {"technique": "nt", "n_max": 84}}
-    with pytest.raises(UserError, match=r"takes 1,\d+ bytes of RAM and about 512 of stack, but ATmega328P has 2,048"):
+    with pytest.raises(
+        UserError, match=r"takes 1,\d+ bytes of RAM plus about 512 bytes of stack, but ATmega328P has only 2,048 bytes"
+    ):
         check_targets(make_spec(content), ["atmega328p"], samples=60)
     project, target = build(MODELS["svr"]), find_target("atmega328p")
     ram = project.figures["ram_bytes"]
     refuse_large_ram(project, target, 100, 1948 - ram)
-    with pytest.raises(UserError, match=r"bytes of RAM and 1,\d+ of stack"):
+    with pytest.raises(UserError, match=r"bytes of RAM plus 1,\d+ bytes of stack"):
         refuse_large_ram(project, target, 100, 1949 - ram)
 
 

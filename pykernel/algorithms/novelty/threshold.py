@@ -214,7 +214,7 @@ def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> N
             # e follows the median, so a fault moves e no further than any other row does; half of all exponential excesses are above e ln 2
             more = real(2) * m.excess[0] if more > LN_2 * m.excess[0] else real(0)
         elif corrects:
-            # clip the excess to c e, the intended distance of the threshold from q, plus e
+            # clip the excess to (c + 1) e; c e is the intended distance of the threshold from q
             most = m.excess[0] * (m.tail + real(1))
             if more > most:
                 more = most

@@ -94,7 +94,7 @@ class KernelLearning(Learning):
     )
     noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried(30, 1e-5, 100)] = Field(
         0.01,
-        description="variance of the labels' noise, relative to the function's variance where k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated from the latest residuals",
+        description="variance of the labels' noise, relative to the function's prior variance at a point with k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated from the latest residuals",
     )
 
 

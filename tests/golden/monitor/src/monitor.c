@@ -1118,7 +1118,7 @@ static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool arm
              * excesses are above e ln 2 */
             more = (more > (MONITOR_LN_2 * s->excess)) ? (2.0f * s->excess) : 0.0f;
         } else if (corrects) {
-            /* clip the excess to c e, the intended distance of the threshold from q, plus e */
+            /* clip the excess to (c + 1) e; c e is the intended distance of the threshold from q */
             const float most = s->excess * (MONITOR_TAIL + 1.0f);
             if (more > most) {
                 more = most;
