@@ -34,7 +34,7 @@ class Training:
         Numbers, Opt("Ridges to try; for svm and lp, 1/C.", "R,R", key="training.ridge", without="by the data")
     ] = None
     coding: Annotated[
-        str | None,
+        Literal["counts", "signs"] | None,
         Opt(
             "Targets for the classes: computed from the class counts, or +1 and -1.",
             "counts|signs",
@@ -79,7 +79,7 @@ class Training:
         ),
     ] = "deleted"
     by: Annotated[
-        str | None,
+        Literal["error", "press"] | None,
         Opt(
             "Criterion by which width and ridge are chosen.",
             "error|press",

@@ -660,7 +660,7 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output b.npz --seed -1", "seed is -1"),
         ("kinds.npy --output a.toml --label 2 --seed -1", "--seed is -1"),
         ("kinds.npy --output a.toml --label 2 --set kernel.sigma=1e300", "--set kernel.sigma holds 1e300; its square must neither overflow"),
-        ("kinds.npy --output a.b.toml --label 2", "give --set name"),
+        ("kinds.npy --output a.b.toml --label 2", "or --set name"),
         ("flow.npy --output b.npz --set training.method=best", "there is no method 'best'"),
         ("flow.npy --output b.npz --set kernel.function=sigmoid", "--set kernel.function=sigmoid is not known here"),
         ("flow.npy --output b.npz --set kernel.gamma=1", "this kernel has --set kernel.sigma"),

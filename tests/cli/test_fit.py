@@ -369,7 +369,9 @@ def test_a_best_cell_on_the_border_is_a_warning(folder, fit):
         "--output",
         "n.toml",
     )
-    assert "warning" not in err and report["warnings"][0].startswith("the best sigma 0.02 is the largest")
+    assert "warning" not in err and report["warnings"][0].startswith(
+        "the best cell is on the border of the grid: sigma 0.02 is the largest"
+    )
 
 
 # ------------------------------------------------------------------------------------------------- rows and vectors apart
@@ -538,7 +540,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--set", "kernel.function=polynomial", "--set", "kernel.degree=0"], "degree is 0; it must be"),
         (["kinds.csv", "--set", "training.cv=1"], "--set training.cv is '1'; it must be deleted, kept, or a number of folds, 2 or more"),
         (["kinds.csv", "--set", "training.cv=91"], "cv is 91; the number of folds must be from 2 to 90"),
-        (["kinds.csv", "--set", "training.by=auc"], '"by" is \'auc\'; it must be "error" or "press"'),
+        (["kinds.csv", "--set", "training.by=auc"], "--set training.by is 'auc'; it must be error or press"),
         (["flow.csv", "--set", "training.by=error"], "--set training.by=error is for classes, but y holds numbers"),
         (["flow.csv", "--set", "training.coding=signs"], "--set training.coding=signs is for classes"),
         (["kinds.csv", "--set", "training.coding=gray"], "coding is 'gray'"),

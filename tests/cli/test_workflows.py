@@ -227,7 +227,7 @@ def test_arrays_are_as_good_as_a_file(text):
     for wrong, says in [
         ((x[:, :1], y), "x has the shape"),
         (labels, "label"),
-        *((each, " takes |labels") for each in shapes),
+        *((each, "is not a table of numbers|takes|labels") for each in shapes),
     ]:
         with pytest.raises(UserError, match=says):
             pykernel.simulate(spec(), wrong)

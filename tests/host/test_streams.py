@@ -143,7 +143,7 @@ def test_classes_keep_their_commas():
         ("a,b,y\n1,2,3,\n", "line 2: has 4 cells"),
         ("a,b,y\n1,2,3\n\n1,two,3\n", "line 4: column 'b' is 'two', not a number; correct the cell"),
         ("a,b,y\n1,2,three\n", "line 2: column 'y' is 'three', not a number"),
-        ('a,b,y\n1,"2,5",3\n', "line 2: column 'b' is '2,5', not a number; write a point"),
+        ('a,b,y\n1,"2,5",3\n', "line 2: column 'b' is '2,5', not a number; write a decimal point"),
         (
             "a,b,y\n1,2,3\n1,3.2 mm,3\n",
             "line 3: column 'b' is '3.2 mm', not a number; write the number without its unit",

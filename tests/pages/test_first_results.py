@@ -89,8 +89,8 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
     ]
     assert np.exp(np.log(own["numbers"] / others).mean()) <= 0.77 and (own["numbers"] / others).max() <= 1.05
     told = (
-        f"On {len(own['numbers'])} data sets not used for tuning, the default's error is below the best simple model's,"
-        f" by {100 * (1 - mean):.0f} % (geometric mean) or {100 * (1 - np.median(own['numbers'])):.0f} % (median)."
+        f"On {len(own['numbers'])} data sets not used for tuning, the default has an error {100 * (1 - mean):.0f} % smaller than"
+        f" the best simple model (geometric mean; {100 * (1 - np.median(own['numbers'])):.0f} % in the median)."
     )
     assert told in " ".join(README.split())
 

@@ -168,7 +168,7 @@ def test_a_part_with_two_kilobytes_refuses_what_does_not_fit() -> None:
     content = {"name": "flow", "precision": "float32", "input": {"dim": 4}, "kernel": {"sigma": 1.0}}
     content |= {"learning": {"rule": "klms"}, "reduction": {"technique": "nt", "n_max": 84}}
     with pytest.raises(
-        UserError, match=r"takes 1,\d+ bytes of RAM plus about 512 bytes of stack, but ATmega328P has only 2,048 bytes"
+        UserError, match=r"needs 1,\d+ bytes of RAM plus about 512 bytes of stack, but ATmega328P has only 2,048 bytes"
     ):
         check_targets(make_spec(content), ["atmega328p"], samples=60)
     project, target = build(MODELS["svr"]), find_target("atmega328p")

@@ -268,7 +268,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
     project = build(spec_of(n_max=100))
     ram = project.figures["ram_bytes"]
     assert ram > 20_480
-    with pytest.raises(UserError, match=rf"cortex-m3: flow takes {ram:,} bytes of RAM .* STM32F103C8 has 20,480"):
+    with pytest.raises(UserError, match=rf"cortex-m3: flow needs {ram:,} bytes of RAM .* STM32F103C8 has only 20,480"):
         check_targets(spec_of(n_max=100), ["rv32imac", "cortex-m3"])
     monkeypatch.undo()
     target = find_target("cortex-m4f")
