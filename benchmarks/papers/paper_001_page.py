@@ -393,7 +393,9 @@ def fact_alternation(results: Results) -> str:
     return claim(
         rises < 1e-12 and told[201] < 1e-5 and told[11] > 1e-3,
         f"the objective never rises. The largest relative difference from the closed-form optimum, over five random starts, is "
-        f"{told[11]:.1e} after 11 iterations, {told[101]:.1e} after 101, and {told[201]:.1e} after 201".replace("e-0", "e-"),
+        f"{told[11]:.1e} after 11 iterations, {told[101]:.1e} after 101, and {told[201]:.1e} after 201".replace(
+            "e-0", "e-"
+        ),
     )
 
 

@@ -292,9 +292,7 @@ def fact_errors(results: Results) -> str:
         full = float(chosen(results["risk"], data=name, system="full")[0]["error_mean"])
         digits = 2 if full < 100 else 0
         *shown, last = (f"{value:,.{digits}f}" for value in (errors[1], errors[0], errors[2], full))
-        return (
-            f"the test error on {NAMES[name]} is {shown[0]} with SGMA, {shown[1]} with PCA, {shown[2]} with uniform picks and {last} with all rows"
-        )
+        return f"the test error on {NAMES[name]} is {shown[0]} with SGMA, {shown[1]} with PCA, {shown[2]} with uniform picks and {last} with all rows"
 
     parts = "; ".join(told(name) for name in sets(results, "risk"))
     return claim(bool(parts), f"with n = 100, {parts}")

@@ -498,7 +498,8 @@ def fact_coding(results: Results) -> str:
 def fact_fisher(results: Results) -> str:
     angle = erratum(results, "fisher")
     return claim(
-        angle < 1e-12, "the cosine of the angle between the two vectors of multipliers differs from 1 by less than 1e-12"
+        angle < 1e-12,
+        "the cosine of the angle between the two vectors of multipliers differs from 1 by less than 1e-12",
     )
 
 
