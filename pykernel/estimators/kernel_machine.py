@@ -416,7 +416,7 @@ class KernelMachine(Expansion):
             f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel",
         )
         shaped = SHAPED_BY[function]
-        has = " and ".join(shaped).replace(" and ", ", ", len(shaped) - 2) or "no parameters"
+        has = ", ".join(shaped) or "no parameters"
         for name in set(self._stated(*SHAPE)).difference(shaped):
             given = getattr(self, name)
             raise where.error(f"{name} is {given!r}, but the {function} kernel has no {name}; the kernel has {has}")

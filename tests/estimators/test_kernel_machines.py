@@ -566,7 +566,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
         ({"kernel": "linear", "sigma": 1.0}, "sigma is 1.0, but the linear kernel has no sigma; the kernel has no parameters"),
         (
             {"kernel": "polynomial", "sigma": 1.0},
-            "sigma is 1.0, but the polynomial kernel has no sigma; the kernel has gamma, coef0 and degree",
+            "sigma is 1.0, but the polynomial kernel has no sigma; the kernel has gamma, coef0, degree",
         ),
         ({"kernel": "polynomial", "degree": 2.5}, "degree is 2.5; it must be a whole number from 1 to 9"),
         ({"kernel": "polynomial", "degree": 10}, "degree is 10; it must be a whole number from 1 to 9"),
