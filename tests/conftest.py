@@ -29,7 +29,7 @@ sys.dont_write_bytecode = False
 gc.set_threshold(100_000, 20, 20)
 
 ROOT = Path(__file__).resolve().parent.parent
-ROTATED = {False: 40, True: 2}
+ROTATED = {False: 40, True: 1}
 """Whether a test has the mark "exhaustive" -> functions whose turn it is beside a commit.  The first take 0.3 CPU seconds, the others
 5 (docs' examples up to 60)."""
 # a busy machine is slow to draw examples, too
@@ -172,7 +172,9 @@ def one_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def one_build(one_compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that check the C build it once, at -O2: where neither compilers nor levels are what is tested."""
-    from pykernel.gen import check
+    """Commands that check the C build it once, at -O2, and a record tries two faults: where neither compilers nor levels
+    nor the evidence are what is tested."""
+    from pykernel.gen import check, coverage
 
     monkeypatch.setattr(check, "check", functools.partial(check.check, levels=("-O2",)))
+    monkeypatch.setattr(coverage, "MOST_FAULTS", 2)

@@ -682,7 +682,7 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
 def drifting(folder, shuffled):
     """A plant whose gain falls; its rows in their order, or not."""
     rng = np.random.default_rng(0)
-    n = 600
+    n = 300
     x = np.column_stack([np.sin(np.arange(n) / 9), np.cumsum(rng.normal(size=n)) / 9])
     y = (1 - 0.8 * np.arange(n) / n) * np.sin(2 * x[:, 0]) + 0.05 * rng.normal(size=n)
     order = rng.permutation(n) if shuffled else np.arange(n)
@@ -707,13 +707,13 @@ def test_the_last_rows_judge_where_errors_follow_each_other(model, run, tmp_path
         "--json",
     )
     found = {}
-    for shuffled in (False, True):
+    for shuffled, ways in ((False, ("0.3", "0.3,last", "0.3,random")), (True, ("0.3", "0.3,random"))):
         drifting(tmp_path, shuffled)
-        for how in ("0.3", "0.3,last", "0.3,random"):
+        for how in ways:
             code, out, err = run(*words, "--hold-out", how)
             assert code == 0, err
             found[shuffled, how] = json.loads(out)
-    assert [each["in_time"] for each in found.values()] == [True, True, False, False, True, False]
+    assert [each["in_time"] for each in found.values()] == [True, True, False, False, False]
     in_time, drawn = found[False, "0.3"], found[False, "0.3,random"]
     assert (
         in_time["errors"] == found[False, "0.3,last"]["errors"]

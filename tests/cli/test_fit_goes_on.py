@@ -25,11 +25,11 @@ def tables(folder: Path, column: str) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-@pytest.mark.parametrize("precision", ["float32", "int16"])
+@pytest.mark.parametrize("precision", ["int16", "float32"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.in_turn
 def test_one_line_of_the_file_lets_a_trained_model_learn(
-    kind: str, precision: str, tmp_path: Path, run: Any, one_compiler: None, monkeypatch: pytest.MonkeyPatch
+    kind: str, precision: str, tmp_path: Path, run: Any, one_build: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     column, rule = KINDS[kind]
     monkeypatch.chdir(tmp_path)

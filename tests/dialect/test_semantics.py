@@ -723,7 +723,6 @@ KNOWN: dict[str, Any] = {
 @pytest.mark.in_turn(2)
 @pytest.mark.usefixtures("no_cache")
 @BOTH
-@pytest.mark.in_turn
 def test_each_construct(precision: Precision, tmp_path: Path, exhaustive: bool) -> None:
     """Each engine, and C with and without optimisation, on values that tell variants apart."""
     module = load(tmp_path, DIRECTED.replace("LONG", LONG).replace("DEEP", DEEP))

@@ -6,6 +6,7 @@ or stage is a feature without a change here.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ def tuples(content: Content, size: int) -> Iterator[Tuple]:
     return itertools.combinations(sorted(features(content)), size)
 
 
+@functools.cache
 def declared_models() -> dict[tuple[str, str, str], Content]:
     """Every rule, precision and stage, and every recipe: numbers far from every limit."""
     found = {

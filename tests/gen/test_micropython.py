@@ -280,7 +280,7 @@ def run(*words, code=0):
     assert ended.value.code == code
 
 
-def test_a_folder_keeps_its_module(tmp_path, monkeypatch):
+def test_a_folder_keeps_its_module(tmp_path, monkeypatch, one_build):
     """Generated again, and when a check is recorded; without --for no folder has it."""
     monkeypatch.chdir(tmp_path)
     spec = spec_of()
@@ -290,7 +290,7 @@ def test_a_folder_keeps_its_module(tmp_path, monkeypatch):
     assert not module.exists()
     run("generate", "flow.toml", "-o", "out", "--for", "micropython")
     text = module.read_text()
-    record(tmp_path / "out", spec, check(spec, samples=20))
+    record(tmp_path / "out", spec, check(spec, samples=20, levels=("-O0",)))
     run("generate", "flow.toml", "-o", "out", "--for", "check")
     assert module.read_text() == text and (tmp_path / "out" / "examples" / "flow_check" / "check.c").exists()
 

@@ -251,7 +251,7 @@ FAULTS = {
     "weights not checked before": Fault("nlms", FINITE, "update", "s->phi[k] = m_revised(s, k);", "s->phi[k] = m_revised(s, k); s->weights[0][k] = s->phi[k];"),
 }  # fmt: skip
 """Small changes of the C."""
-IN_ONE_BUILD = ("a loop beyond n", "not 0 or 1", "a count above its range")
+IN_ONE_BUILD = ("not 0 or 1", "a count above its range", "a loop beyond n")
 """The faults that the quick suite tries."""
 
 

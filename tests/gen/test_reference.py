@@ -116,6 +116,7 @@ def in_numba(spec: Spec, samples: int) -> Reference:
     return reference
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", SMALLEST)
 def test_the_smallest_programs(name: str) -> None:
     statuses = in_numba(SMALLEST[name](), 200).report([]).statuses

@@ -536,7 +536,7 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
 
 
 @pytest.mark.in_turn(2)
-@pytest.mark.parametrize(("kind", "target"), [("number", "cortex-m0plus"), ("classes", None)])
+@pytest.mark.parametrize(("kind", "target"), [("classes", None), ("number", "cortex-m0plus")])
 def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target, tmp_path, monkeypatch):
     """In reals, and in int16 for a part without an FPU; and the verdict does not send its user to another model."""
     rng = np.random.default_rng(
