@@ -132,7 +132,7 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
         ("plan logs/n0.csv logs/n0.csv --label y", "has 1 device; 2 or more are needed, so that models can be tested"),
         (
             "plan logs --label y --delay 226",
-            "delay is 226; it must be from 0 to 225 rows, half of the shortest recording",
+            "delay is 226; it must be from 0 to 225 rows, at most half of the shortest recording",
         ),
         ("simulate spec.toml logs -o out.csv", "--output is for one device, but the data come from several"),
         ("state replay spec.toml logs --end end.bin", "--end is for one device, but the data come from several"),

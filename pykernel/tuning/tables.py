@@ -139,7 +139,7 @@ def read_table(
     if signal is not None:
         _make_steps(table, signal, found or classes, forecasts)
     table.data = read.report(chosen, label, not inputs) | _leave_out_gaps(table)
-    table.assumed.append(what if model else f"{what}, so the model is {taken}")
+    table.assumed.append(what if model else f"{what}, so {taken} is trained")
     if found is None and (few := few_values(table.y)):
         table.assumed.append(f"if the labels are classes, give {option('classes', ','.join(few))}")
     return table

@@ -203,7 +203,7 @@ def fleet(
     refuse(
         (
             not 0 <= delay <= shortest,
-            f"delay is {delay}; it must be from 0 to {shortest:,} {unit}, half of the shortest recording",
+            f"delay is {delay}; it must be from 0 to {shortest:,} {unit}, at most half of the shortest recording",
         ),
     )
     x, y = (np.concatenate(each) for each in zip(*taken, strict=True))
@@ -233,7 +233,7 @@ def recent(
     rows = "rows" if stage is None else "steps"
     most = min(DELAY_LIMIT, len(x) // 2)
     refuse(
-        (not 0 <= delay <= most, f"delay is {delay}; it must be from 0 to {most:,} {rows}, half of the table"),
+        (not 0 <= delay <= most, f"delay is {delay}; it must be from 0 to {most:,} {rows}, at most half of the table"),
         (
             len(x) < FEWEST,
             f"the table has {len(x)} {rows}; a plan needs {FEWEST} or more, and a few hundred for a useful result",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,9 +17,11 @@ import numpy as np
 
 from pykernel.algorithms.extents import FUNCTIONS, WEIGHTS
 from pykernel.dialect import DIM, OUTPUTS, Array, Real
+from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.identity import identity
+from pykernel.host.merging import merge
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.support.every_model import accepted
@@ -452,6 +455,33 @@ def labels_in_another_order(case: Case) -> Iterator[str]:
     b[0] = b[0][:, ::-1]
     if not same(a, b) or (two.program.is_int16 and a[0].tobytes() != b[0].tobytes()):
         yield f"answers differ by {np.nanmax(np.abs(a[0].astype(float) - b[0])):.2g}, {(a[-1] != b[-1]).sum()} statuses"
+
+
+UNMERGED = "uses forgetting|does not show which inputs"
+"""What is said of float models that learn from labels, but whose devices cannot be merged."""
+
+
+@relation(DECLARED)
+def devices_merge_within_the_limits_of_each_input(case: Case) -> Iterator[str]:
+    """Two devices whose inputs fill limits that differ: none refuses a question of the merge."""
+    program = case.program
+    if case.spec.signal is not None or not program.learns or program.is_int16 or program.label_kind == "none":
+        return
+    limits, states = 10.0 ** np.arange(case.spec.dim), {}
+    spec = make_spec(case.content | {"input": case.content["input"] | {"max_abs": limits.tolist()}})
+    for k in range(2):
+        x, y = Case(case.content, case.seed + k).plain
+        model = HostModel(spec)
+        model.prequential(x / np.abs(x).max(axis=0) * limits, y)
+        states[f"device {k}"] = snapshot.as_file(model)
+    try:
+        merged = merge(spec, states)
+    except UserError as error:
+        if not re.search(UNMERGED, str(error)):
+            yield str(error)
+    else:
+        if not all(np.isfinite(each) for each in (merged.left, *merged.deviations.values()) if each is not None):
+            yield "the merged model's answers are not finite"
 
 
 @relation(DECLARED)

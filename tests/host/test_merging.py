@@ -110,21 +110,6 @@ def test_devices_that_know_a_part_each_know_all_together(name: str) -> None:
     assert merge(spec, states_of(devices)).data == merged.data
 
 
-@pytest.mark.parametrize("name", ["krls-t", "standardised", "the default"])
-def test_devices_are_asked_within_the_limits_of_each_input(name: str) -> None:
-    """Also if the limits differ, and the devices' inputs fill them: no device refuses a question."""
-    content = APART[name].model_dump(exclude_unset=True)
-    spec = make_spec(content | {"input": content["input"] | {"max_abs": [1.0, 20.0]}})
-    states = {}
-    for k in range(2):
-        x = np.random.default_rng(k).uniform(-1, 1, (ROWS, 2)) * [1.0, 20.0]
-        model = HostModel(spec)
-        model.prequential(x, x[:, 0] + np.sin(x[:, 1] / 8))
-        states[f"device {k}"] = snapshot.as_file(model)
-    merged = merge(spec, states)
-    assert np.isfinite([merged.left, *merged.deviations.values()]).all()
-
-
 def test_units_change_no_merge() -> None:
     """Inputs and labels in units that are powers of two: the default knows none, and who is near where is judged alike."""
     spec, found = APART["the default"], []
