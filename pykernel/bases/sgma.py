@@ -365,8 +365,8 @@ class Exhaustive(Selector):
         if self.view == "function":
             self.g = residual.left
         else:
-            # K^2 loses twice as many digits, so make sure that a spanned column does not become a candidate because
-            # of rounding errors
+            # with K^2, rounding errors cost twice as many digits as with K: without the next lines, they might make
+            # a candidate of a column that the basis spans
             squares = self.g - c * c
             self.g = np.where(squares > 1e-14 * self.energies, squares, 0.0)
             self.frobenius.append(float(squares.clip(0).sum() / self.energies.sum()))

@@ -281,7 +281,7 @@ class Classifies:
 class Streaming(KernelEstimator):
     """Base of estimators that learn sample by sample, with the host model.
 
-    The host model runs the same source code as the device.
+    The host model runs the source from which the device's C is printed, and computes the same bits.
     """
 
     spec_: Spec

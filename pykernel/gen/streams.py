@@ -84,7 +84,7 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
     """Return a stream of raw samples that exercises every code path: waves, steps, constants, saturation, many scales,
     NaN and infinities.
 
-    If the firmware provides labels, they depend on the signal.  Their types and shapes are as in ``mixed_stream``.
+    For a model that learns labels from the firmware, the labels are a noisy function of the signal.  Their types and shapes are as in ``mixed_stream``.
     """
     assert spec.signal is not None
     rng, channels = np.random.default_rng([seed, 2]), spec.width

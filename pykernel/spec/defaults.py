@@ -213,7 +213,8 @@ class Chosen:
 def recipe_of(content: Content) -> Recipe:
     """The recipe that the spec gets if it names no rule."""
     task = "monitor" if named(content, WATCHED) else "class" if named(content, CLASSES) else "number"
-    # monitors exist only in floating point; with a monitor's recipe, the error message for int16 names the monitor's rule
+    # monitors exist only in floating point.  A monitor in int16 also gets that recipe, so that the later error message
+    # names the monitor's rule
     int16 = _word(content.get("precision")) == "int16" and task != "monitor"
     alike = next(rows for rows in groups(task, int16) if not named(content, rows[0].lacks))
     return next((row for row in alike if row.fits(content)), alike[-1])

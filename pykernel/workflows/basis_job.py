@@ -59,8 +59,8 @@ With a smaller factor, kernels become so wide that their functions are nearly li
 MARGIN = 1.01
 """Smallest residual of a chosen vector, as a multiple of the smallest residual that the spec's precision allows.
 
-The multiple is above 1, because rounding the elements of a vector changes the vector's residual.  In float32, a spec's
-residuals must be at least 0.001, so the margin is 0.00001, which is 170 times the rounding error of k(x, x).
+The multiple is above 1, because rounding the elements of a vector changes the vector's residual.  In float32, the smallest
+allowed residual is 0.001 k(x, x).  The multiple 1.01 adds 0.00001 k(x, x), which is 170 times the rounding error of k(x, x).
 """
 
 

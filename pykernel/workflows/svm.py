@@ -74,7 +74,9 @@ class SvmJob(Job):
 
     @property
     def in_a_minute(self) -> int:
-        """The number of vectors for which training takes about a minute, from FEW to MOST."""
+        """The default number of vectors: MOST, or fewer, but at least FEW, so that training takes at most about a minute.
+        Never more than the number of rows.
+        """
         rows, classes = len(self.train), len(self.table.classes or ())
         n = MOST
         if self.sparse:

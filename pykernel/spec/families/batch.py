@@ -1,4 +1,4 @@
-"""Specs of models that are trained in one step on the device: checks of the keys, and the parameters of the kernels."""
+"""Specs of models that are trained in one step on the device: checks of the keys, and the parameters of the `@kernel` functions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Specs of trained expansions that continue to learn, in floating point or in integers: checks of the keys, and the parameters of
-the kernels."""
+the `@kernel` functions."""
 
 from __future__ import annotations
 

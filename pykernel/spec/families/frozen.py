@@ -1,4 +1,4 @@
-"""Specs of frozen models: checks of the tables, and the parameters of the kernels."""
+"""Specs of frozen models: checks of the tables, and the parameters of the `@kernel` functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs of monitors with a bank of Gaussians: checks of the keys, and the parameters of the kernels."""
+"""Specs of monitors with a bank of Gaussians: checks of the keys, and the parameters of the `@kernel` functions."""
 
 from __future__ import annotations
 

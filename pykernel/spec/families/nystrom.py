@@ -1,4 +1,4 @@
-"""Specs of models on a basis of feature vectors: checks of the keys, and the parameters of the kernels."""
+"""Specs of models on a basis of feature vectors: checks of the keys, and the parameters of the `@kernel` functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs of kernel models: their rules and techniques, checks of the keys, and the parameters of the kernels."""
+"""Specs of kernel models: their rules and techniques, checks of the keys, and the parameters of the `@kernel` functions."""
 
 from __future__ import annotations
 

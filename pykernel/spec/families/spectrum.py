@@ -1,4 +1,4 @@
-"""Specs of sparse spectra with learned frequencies: their rules, checks of the keys, and the parameters of the kernels."""
+"""Specs of sparse spectra with learned frequencies: their rules, checks of the keys, and the parameters of the `@kernel` functions."""
 
 from __future__ import annotations
 
