@@ -21,7 +21,7 @@ EXTRAS = {
 
 
 def visible(text: object) -> str:
-    """Return the text on one line, without control characters, which a hostile name could contain."""
+    """Return the text on one line.  Unprintable characters, which a hostile name could contain, become escapes."""
     return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in str(text))
 
 
@@ -115,7 +115,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class CheckFailed(Exception):
-    """The values that the device's code computes differ from the host's.  The exit code is 1."""
+    """A check failed: for example, the device's code computes other values than the host.  The exit code is 1."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -9,7 +9,7 @@
 
 A file is first written under another name in its folder, ``.NAME.NUMBER.part`` (the part).  When the part is complete
 and on the disk, it is renamed to the file's name.  Until then the part is locked.  If the process dies, the system
-frees the lock, and the next run removes the part.
+frees the lock, and the next run that writes this file removes the part.
 
 If several files are written together, each file that is replaced is kept as ``.NAME.NUMBER.old`` until all new files are in
 place.  After an error, the old files are put back.  If the process dies while files are put in place, some files are old and
@@ -204,7 +204,8 @@ def _staged(lasting: bool = True) -> Iterator[_Staging]:
 def whole_file(
     path: str | os.PathLike[str], parents: bool = False, apart: bool = False, lasting: bool = True
 ) -> Iterator[IO[bytes]]:
-    """Yield a file to write to.  It is put in place at ``path`` only when the block ends without an error.
+    """Yield a file to write to.  The file is put in place at ``path`` when the block ends without an error or, within
+    an ``all_or_none`` block, when that block ends without an error.
 
     parents: make missing folders.  apart: put the file in place independently of an ``all_or_none`` block around it.
     lasting: sync the file, so that a power failure does not lose it.  Without the sync, writing takes a tenth of the time.
@@ -279,7 +280,7 @@ def clear(path: Path) -> None:
 
 
 def clear_folder(folder: Path) -> None:
-    """Remove the unlocked temporary files that runs that died have left directly in a folder."""
+    """Remove the unlocked temporary files that are directly in a folder.  They were left by runs that died."""
     _clear(folder, r"\..+\.")
 
 
@@ -305,8 +306,8 @@ def _opened(path: str | os.PathLike[str], mode: int) -> Iterator[int]:
 def lock(descriptor: int, wait: bool = False) -> bool | None:
     """Lock an open file until it is closed or this process ends.
 
-    Returns True if the lock was free, False if another process holds it, None if the system or file system has no
-    locks.
+    wait: wait until the lock is free.  Returns True if the file is locked now, False if another process holds the lock,
+    None if the system or file system has no locks.
     """
     try:
         import fcntl
@@ -324,6 +325,7 @@ def lock(descriptor: int, wait: bool = False) -> bool | None:
 def _kept_aside(part: _Part) -> Path | None:
     """Give the file that will be replaced a second name (``.old``) in the same folder; it keeps its first name, too.
 
+    If the file system has no links, the second name belongs to a copy.
     Returns the second name; None if there is no file to replace.
     """
     if not part.target.exists():
@@ -396,7 +398,8 @@ def new_folder(path: Path) -> Iterator[None]:
 def private_folder(path: Path) -> bool:
     """Make a folder that only this user can write to.
 
-    Returns False if the path is not a folder, or if another user owns the folder or can write to it.
+    Returns True if the folder exists, this user owns it and can write to it, and no other user can write to it.  On
+    Windows, returns True if the folder exists.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

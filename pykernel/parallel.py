@@ -70,7 +70,10 @@ def _plain(value: Any) -> Any:
 
 
 def checked_jobs(given: int | str | None) -> int | None:
-    """Return the number of processes as an int, or None if it is None.  given: may be text.  Raises UserError if it is invalid."""
+    """Return the number of processes as an int, or None if ``given`` is None.
+
+    given: a number or its text.  Raises UserError if ``given`` is not a number from 1 to MOST_PROCESSES.
+    """
     text = str(given)
     if given is None:
         return None
@@ -309,7 +312,10 @@ class Threads:
 
 
 def go_on() -> None:
-    """Raise CancelledError if the ``Threads`` that made this call are ending.  A long call should check this from time to time."""
+    """Raise CancelledError if the caller runs in ``Threads`` that an exception has ended.
+
+    Code that runs for a long time in ``Threads`` should call this function from time to time.
+    """
     threads = getattr(_here, "threads", None)
     if threads is not None and threads.ended.is_set():
         raise concurrent.futures.CancelledError
@@ -330,8 +336,8 @@ def run_program(
 ) -> subprocess.CompletedProcess[str] | None:
     """Run a program to its end, and capture its output.
 
-    Within ``Threads``, the program and its children are killed when the threads end.  If the program takes more than
-    ``timeout`` seconds, the program and its children are killed, and the result is None.
+    Within ``Threads``, the program and its children are killed if an exception ends the threads.  If the program takes
+    more than ``timeout`` seconds, the program and its children are killed, and the result is None.
     """
     threads = getattr(_here, "threads", None)
     known = set() if threads is None else threads.programs

@@ -1,7 +1,8 @@
 """Files that hold machine code, kept for this user's other processes.
 
 Machine code can do anything when it is called.  So a file is used only if it belongs to this user and none of its bytes
-has changed.  Otherwise the file is removed, with a one-line message, and its content is compiled again.
+has changed.  Otherwise the file is removed, and its content is compiled again.  The first removal in a process prints a
+one-line warning.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def write_sealed(path: Path, content: bytes) -> None:
 def read_sealed(path: Path) -> bytes | None:
     """Return the content of a file, exactly as it was written; None if there is no such file.
 
-    If the file has changed, or belongs to another user, it is removed, and the result is None.
+    If the file cannot be read, has changed, or belongs to another user, it is removed, and the result is None.
     """
     try:
         with open_plain(path) as file:
@@ -61,7 +62,10 @@ def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
 
 
 def _seal(path: Path, content: bytes) -> bytes:
-    """Return a digest of the content and of the file's name, so that a renamed file is refused, too."""
+    """Return a digest of the content and of the names of the file and its folder.
+
+    Because of the names, a file that was renamed, or moved to another folder, is refused, too.
+    """
     return hashlib.sha256(f"{path.parent.name}/{path.name}\0".encode() + content).digest()
 
 

@@ -28,7 +28,7 @@ class Watch:
     """A description of the table that was read, as plain values."""
 
     def note(self, *lines: str) -> None:
-        """Report assumptions, which are part of the result."""
+        """Report assumptions or facts about the table, which are part of the result."""
 
     def tell(self, sentence: str) -> None:
         """Report a step that starts, or something that has happened."""
@@ -98,7 +98,7 @@ def error_and_deviation(told: Mapping[str, Any] | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration with one or two digits, because an estimate is not more exact."""
+    """Format a duration with few digits, because an estimate is not more exact."""
     if seconds < 90:
         return f"{float(f'{seconds:.1g}' if seconds < 10 else f'{seconds:.2g}'):g} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
@@ -158,7 +158,7 @@ THEN = {
 }
 """Treatments of rows with a missing input, in words."""
 WORSE = 1.25
-"""If the last rows' error is at least this many times the error on blocks held out between training rows, a message says so."""
+"""If the error on the last rows is more than this many times the cross-validated error, a message says so."""
 SENTINEL = {
     "read": "they are read as numbers: leave them empty if no value was measured there",
     "missing": "treated as missing",

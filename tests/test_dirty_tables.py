@@ -384,7 +384,7 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
     made = [
         "time_day_sin = sin(2 pi s / 86400), where s is time in seconds since midnight",
         "time_week_cos = cos(2 pi s / 604800), where s is time in seconds since Monday, 0:00",
-        "valve_half = 1 where valve is 'half', else 0",
+        "valve_half = 1 where valve is 'half', 0 for other words",
     ]
     assert all(f"made {line}" in told for line in made)
     codes = {}

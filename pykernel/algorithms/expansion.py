@@ -4,7 +4,8 @@ The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are
 the first sample, w is zero, and the predictions equal those of the frozen model (``pykernel.algorithms.frozen``), bit
 for bit.  The features phi are the kernel values k(v_i, x) and the constant 1.  Weights are learned as in
 ``pykernel.algorithms.linear`` by normalised least mean squares, or by recursive least squares whose forgetting leads
-back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
+back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel Recursive Least-Squares Tracker, 2012,
+III.A).  For the prediction error e, the weights' covariance P and the forgetting factor lambda, the recursion is
 
     w <- w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
 
@@ -12,11 +13,13 @@ The model keeps D = P_0 - P, which is zero at first: D <- lambda (D + P phi phi'
 outer products, so D is positive semidefinite, and P never exceeds P_0.  P also stays at or above (1 - lambda) P_0, far
 above rounding errors.  The model therefore needs no square root of P.
 
-If labels are classes, training can instead minimise the loss -log p_y of the class probabilities p = softmax(f).  The loss
-has the gradient (p_c - 1_y) phi, and its second derivatives are at most about 1/4 (D. Boehning, Multinomial logistic regression
-algorithm, 1992).  For a second derivative of 1/4, Newton's step equals the least-squares step for the error e_c = 4
-(1_y - p_c).  Two classes share one function f, the log odds of the second class; the softmax is applied to
--f / 2 and f / 2.  A class without training data is never predicted before its first label.
+If labels are classes, learning can instead minimise the loss -log p_y, where y is the label's class and p = softmax(f)
+are the class probabilities.  With respect to the weights of class c, the loss has the gradient (p_c - t_c) phi, where
+t_c is 1 for c = y and 0 for other classes.  With respect to f_c, its second derivative is at most 1/4 (D. Boehning,
+Multinomial logistic regression algorithm, 1992).  For a second derivative of 1/4, Newton's step equals the
+least-squares step for the error e_c = 4 (t_c - p_c).  Two classes share one function f, the log odds of the second
+class; the softmax is applied to -f / 2 and f / 2.  A class without training data is never predicted before its first
+label.
 
 If labels are numbers, f_0 is first subtracted from the labels, so that every stage works with the residual of the
 trained function.  Therefore, the model has its own ``respond`` instead of the frame's.
@@ -150,7 +153,8 @@ def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
 
 @kernel
 def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
-    """Write the features at x to m.phi, and the trained functions' values to m.trained.  O(N D + N) for each output."""
+    """Write the features at x to m.phi, and the trained functions' values to m.trained.  O(N D), plus O(N) for each
+    output."""
     rest = real(1)
     if m.products:
         rest = compare_by_products(m, x)
@@ -178,7 +182,7 @@ def learned(m: ExpansionModel, o: Index) -> Real:
 
 @kernel
 def weigh(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), or only its learned part if f_0 is subtracted from the labels.  O(N D + N) for each output."""
+    """y = f(x), or only its learned part if f_0 is subtracted from the labels.  O(N D), plus O(N) for each output."""
     make_values(m, x)
     for o in range(len(y)):
         y[o] = learned(m, o)
@@ -228,7 +232,7 @@ def take_off(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def gather(m: ExpansionModel, fresh: Bool) -> Real:
-    """Compute g = P phi, and return phi'P phi.  fresh: whether P is P_0.  O(N^2)."""
+    """Compute g = P phi, and return phi'P phi.  fresh: whether P is taken as P_0.  O(N^2)."""
     for i in range(len(m.phi)):
         m.g[i] = m.prior_variance * m.phi[i]
     if not fresh:
@@ -245,7 +249,7 @@ def gather(m: ExpansionModel, fresh: Bool) -> Real:
 
 @kernel
 def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
-    """Update D to lambda (D + inverse g g').  fresh: whether D was 0.  O(N^2)."""
+    """Update D to lambda (D + inverse g g').  fresh: whether D is taken as 0.  O(N^2)."""
     row = 0
     for i in range(len(m.g)):
         share = inverse * m.g[i]
@@ -350,7 +354,7 @@ def unknown(m: ExpansionModel, o: Index) -> Bool:
 @kernel
 def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x), except that each class with neither training data nor a label so far gets a value below all others.
-    O(N D + N) for each output."""
+    O(N D), plus O(N) for each output."""
     weigh(m, x, y)
     if m.adds:
         for o in range(m.trained_classes, len(y)):
@@ -361,8 +365,8 @@ def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 @kernel
 def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
     """Change y, the joint prediction of model and expert, so that a class with neither training data nor a label so far
-    is never predicted, regardless of its class weight.  Such a class gets at most the probability of a random label,
-    and the other classes share the rest.  O(classes)."""
+    is never predicted, regardless of its class weight.  Such a class gets at most e / k, the probability that random
+    labels contribute (see poll.py), and the other classes share the rest.  O(classes)."""
     least = random_labels(m) * by_chance(len(y))
     known = real(0)
     rest = real(1)
@@ -387,7 +391,7 @@ def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def weigh_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Write to y the values from which probabilities are computed.  O(N D + N) for each output."""
+    """Write to y the values from which probabilities are computed.  O(N D), plus O(N) for each output."""
     name_classes(m, x, y)
     halve(m, y)
 
@@ -415,9 +419,11 @@ def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> Non
 
 @kernel
 def errs_wildly(m: ExpansionModel) -> Bool:
-    """Whether another class's value in m.error exceeds the value of the label's class by more than WILD standard
-    deviations of the prior.  Learning takes small steps, so only overwritten memory can lead to such a difference.
-    O(N).
+    """Whether another class's value in m.error exceeds the value of the label's class by more than a limit.  For two
+    classes: whether the magnitude of the single value exceeds this limit.  O(N).
+
+    The limit is WILD times sqrt(1 + prior_variance |phi|^2).  Learning takes small steps, so only overwritten memory
+    can lead to such values.
     """
     square = real(0)
     for k in range(len(m.phi)):

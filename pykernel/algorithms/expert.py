@@ -88,7 +88,8 @@ RANDOM_MOST = Constant(0.9)
 """Smallest and largest fraction of labels that is treated as random.  With a larger fraction, the returned probabilities
 would hardly change when the model improves."""
 WRONG_MOST = Constant(4.0)
-"""Upper limit of a class error: a class error is at most 3, and the rest is room for rounding."""
+"""Upper limit of a class error, which is the Brier score (at most 2), plus 1 for a wrong class.  The rest of the limit
+is room for rounding."""
 
 
 class Expert(Struct):
@@ -122,7 +123,7 @@ class Expert(Struct):
     compared: between(Index, 0, "compared_most")
     # the latest labels, after clipping, oldest first
     last_labels: between(Real[LAST, OUTPUTS], "-label_limit", "label_limit", after="compared")
-    first_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # mean square of the first labels
+    first_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # variance of the first labels
     # for classes: the sharpness of the model's and of the expert's functions; 0: SHARP_FIRST is used
     model_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
@@ -344,9 +345,8 @@ def fix_units(m: Advised) -> None:
 
 @kernel
 def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
-    """Update D and U of each block by Bierman's method, and write P phi, with P from before the update, to
-    m.gained.
-    Returns lambda + phi'P phi.
+    """Update the factors of each block of P by Bierman's method.  Write P phi, with P from before the update, to
+    m.gained.  Returns lambda + phi'P phi.
 
     Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks.
     """
@@ -428,7 +428,9 @@ def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Clip the labels around the expert's predictions, and replace w by w + P phi e / (lambda + phi'P phi).  O(D^2)."""
+    """Let the expert learn a sample: clip the labels around the expert's predictions, and replace each output's weights
+    w by w + P phi e / (lambda + phi'P phi) for the error e.  Before that, fix the expert's units if they are not fixed
+    yet and enough samples have been observed.  O(D^2), or O(D) in blocks."""
     if m.compared[0] == 0:
         if not m.standardises or m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)
@@ -470,7 +472,7 @@ def calibrated(m: Advised) -> Bool:
 @kernel
 def valid_expert(m: Advised) -> Bool:
     """Whether learning could have led to this expert: the standardiser must be able to produce the expert's units.
-    O(D^2)."""
+    O(D)."""
     if not m.votes:
         for o in range(len(m.center)):
             # labels that are not centered have a center of 0, which fix_units() copies to expert_center
@@ -525,5 +527,7 @@ def dismiss(m: Advised) -> None:
         m.expert_sharpness[0] = real(0)
         m.told_sharpness[0] = real(0)
         m.random_part[0] = real(0)
+        if m.balances:
+            zero(m.class_share, len(m.class_share))
         if m.sharpens:
             m.model_sharpness[0] = real(0)

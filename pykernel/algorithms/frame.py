@@ -6,7 +6,7 @@ and checks loaded states.  The public functions make these calls, in this order:
 
     update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), judge_parts, conclude -> settle_inputs
     predict  refusal -> see -> answer -> combine
-    expect   refusal -> keep_answer: as predict
+    expect   refusal -> keep_whole: as predict -> keep_answer: see -> answer
 
 The frame is written for floating-point numbers.  In int16 programs, the same kernels have different types and stages
 (``pykernel.algorithms.int16.frame``).
@@ -96,7 +96,7 @@ distance below the prediction's rounding error would never grow again."""
 
 
 WILD = Constant(1024.0)
-"""An error above this many times the label's limit cannot result from learning."""
+"""strays() multiplies the label's limit by this factor to get the largest error that can result from learning."""
 
 # --------------------------------------------------------------------------------------------------------- questions
 
@@ -218,7 +218,7 @@ def miss(m: Framed, y: Real, value: Real) -> Real:
 
 @kernel
 def hear(m: Framed) -> None:
-    """Clip the label, then turn m.error from f(x) into the residual y - f(x)."""
+    """Clip the label, then turn m.error from f(x) into the error y - f(x)."""
     for o in range(len(m.y)):
         value = m.error[o]
         if m.judges:
@@ -231,8 +231,10 @@ def hear(m: Framed) -> None:
 
 @kernel
 def strays(m: Framed, scale: Real) -> Bool:
-    """Whether an error that hear() computed is too large to result from learning.  scale: the square root of 1 + phi'P phi.
-    O(1) for each output.
+    """Whether an error that hear() computed is too large to result from learning.  O(1) for each output.
+
+    scale: with least squares, the square root of 1 + phi'P phi, where phi contains the sample's features, and P is the
+    covariance of the weights.
 
     With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so no error in the first WILD^2
     samples can exceed WILD times the label's limit times scale.  [separates] For classes, samples without an error are

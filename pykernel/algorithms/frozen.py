@@ -247,8 +247,8 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
     """The class with the largest function value at x, or a negative status if the input was refused.
 
-    This function calls predict, as ask_probability does.  If each of these two functions contained the whole
-    computation, GCC 12 would unroll the loop over inputs more often.
+    This function calls predict, as ask_probability does, so that only one C function contains the whole computation.
+    With several copies of the computation, GCC 12 would unroll the loop over inputs less often.
     """
     refused = predict(m, x, m.y)
     if refused < 0:

@@ -58,7 +58,7 @@ def stand_by(m: Framed, x: Real[DIM]) -> Index:
 
 @placeholder
 def miss_row(m: Framed, refused: Index) -> Index:
-    """The status of a refused sample, for models without labels.  The model does not change."""
+    """The status of a refused sample, for models without labels.  By default, the model does not change."""
     return refused
 
 

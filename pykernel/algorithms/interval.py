@@ -1,17 +1,20 @@
 """Intervals around predictions: adaptive conformal inference (I. Gibbs, E. Candes, Adaptive Conformal Inference Under
 Distribution Shift, 2021), for any rule.
 
-The half width is z rms(e) exp(s).  The error e is the label minus the complete prediction that the model made before it
-learned the label.  z is the quantile of the normal distribution with which, for s = 0 and normally distributed errors, the
-interval contains the wanted fraction of the labels, the coverage.
+The half width is z rms(e) exp(s).  The error e is the label minus the prediction that the model made before it learned
+the label.  This is the complete prediction, which includes all stages and the linear expert.  z is the quantile of the
+normal distribution with which, for s = 0 and normally distributed errors, the interval contains the wanted fraction of
+the labels, the coverage.
 
 After a label outside the interval, s grows by pace times the coverage; after a label inside the interval, s shrinks by
 pace times (1 - coverage).  So s stays constant on average only if the fraction of labels inside the interval equals the
-coverage.  The method assumes nothing about the distribution of errors, and stores two numbers for each output.
+coverage.  The method assumes nothing about the distribution of errors.  For each output, it stores two numbers, and
+the predictions that wait for late labels.
 
-The sum of all steps is the change of s.  So the fraction of labels inside the interval differs from the coverage by at
-most this change divided by the product of pace and the number of labels.  A larger pace makes this bound smaller, so
-the pace is larger at first.
+The sum of all steps is the change of s.  So if the pace is constant and s is not clipped, the fraction of labels inside
+the interval differs from the coverage by this change divided by the product of pace and the number of labels.
+Since |s| is bounded, a larger pace brings this fraction closer to the coverage.  Therefore, the pace is larger at
+first.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
@@ -37,7 +40,8 @@ from pykernel.dialect import (
 )
 
 INTERVAL_KNOWN = 20
-"""The error statistics are used after this many labels.  Until then, the interval covers every label that is accepted."""
+"""The error statistics are used after this many labels.  Until then, the interval covers every accepted label,
+except labels outside the range to which predictions are clipped."""
 ASKED = 16
 """Number of complete predictions that can wait for their labels.  If only one prediction could wait at a time, late
 labels would give the interval too few errors."""
@@ -131,8 +135,8 @@ def wait_asked(m: Covered) -> None:
 
 @kernel
 def free_slot(m: Covered) -> Index:
-    """The place for one more prediction, or -1 if no place is free or if it is too early for another prediction.  Once
-    the delay of labels is known, the stored predictions are evenly spaced in time."""
+    """The place for one more prediction, or -1 if no place is free or if it is too early for another prediction.  Two
+    stored predictions are at least 1/16 of the last delay apart."""
     if m.unasked[0] < floor_shift(m.last_wait[0], 4):
         return -1
     for i in range(len(m.asked_wait)):

@@ -50,7 +50,7 @@ class KernelConfig(Config):
 
     function: KernelFunction
     normalises: bool  # whether k(a, b) is divided by sqrt(k(a, a) k(b, b))
-    unit: bool  # whether k(x, x) is 1 for every x
+    unit: bool  # whether k is normalised, or k(x, x) = 1 for every x
     gamma: Real  # the gamma of the formulas above: the factor of |a - b|^2, |a - b|_1, |a - b| or a'b
     # for Gaussian, Laplacian and Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
     rate: Real
@@ -178,7 +178,7 @@ class Reach:
 
     @property
     def argument(self) -> float:
-        """gamma a'b + coef0."""
+        """The largest |gamma a'b + coef0|; for hidden units, the largest |a'b + offset|."""
         return self.gamma * self.product + abs(self.coef0)
 
 
@@ -304,7 +304,7 @@ def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @_by_function({name: rule for name, rule in KERNEL_RULES.items() if not rule.hidden}, linear_value)
 def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
-    """k(a, b) of the model's kernel.  O(D)."""
+    """k(a, b) before normalisation, for every kernel that is not a hidden unit.  O(D)."""
 
 
 @kernel

@@ -79,8 +79,8 @@ THIRD = Constant(1 / 3)
 def matern32(gamma: Real, square: Real) -> Real:
     """k = (1 + r) e^-r with r = gamma |a - b|, where square = |a - b|^2 and gamma = sqrt(3) / length.
 
-    The result is within 3 ulp of the exact value for r, and at most 1.  If e^-r is below 2^-60, the result is zero.
-    Rasmussen and Williams 2006, eq. 4.17.
+    The result is at most 1, and within 3 ulp of the exact value for the computed r.  If e^-r is below 2^-60, the result
+    is zero.  Rasmussen and Williams 2006, eq. 4.17.
     """
     r = gamma * sqrt(square)
     e = exp_negative(-r)
@@ -91,8 +91,8 @@ def matern32(gamma: Real, square: Real) -> Real:
 def matern52(gamma: Real, square: Real) -> Real:
     """k = (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, where square = |a - b|^2 and gamma = sqrt(5) / length.
 
-    The result is within 4 ulp of the exact value for r, and at most 1.  If e^-r is below 2^-60, the result is zero.
-    Rasmussen and Williams 2006, eq. 4.17.
+    The result is at most 1, and within 4 ulp of the exact value for the computed r.  If e^-r is below 2^-60, the result
+    is zero.  Rasmussen and Williams 2006, eq. 4.17.
     """
     r = gamma * sqrt(square)
     e = exp_negative(-r)
@@ -141,8 +141,8 @@ COSINE_LEAST = Constant(2.0**-60)
 def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
     """k(a, b) / sqrt(k(a, a) k(b, b)), clipped to the range from -1 to 1, where value = k(a, b), own = k(a, a), other = k(b, b).
 
-    The result is 1 for a = b.  It is zero if k(a, a) or k(b, b) is at most NORM_LEAST, if its magnitude would be at most
-    2^-60, and for NaN.
+    The result is zero if k(a, a) or k(b, b) is at most NORM_LEAST, if its magnitude would be at most 2^-60, and for
+    NaN.  Otherwise, the result is 1 for a = b.
     """
     if not (own > NORM_LEAST and other > NORM_LEAST):
         return real(0)

@@ -5,12 +5,13 @@ B. Recht, Random Features for Large-Scale Kernel Machines, 2007).  The last feat
 
 Weights are learned by normalised least mean squares, or by recursive least squares.  If the features are inputs or their
 products, recursive least squares first subtracts the inputs of the first sample from all inputs.  Without this step, a
-pressure that varies by 1 hPa around 1013 hPa would be nearly the same feature as the constant 1, and float32 has too few
-digits to distinguish the two features.  Subtracting constants does not change which functions f the model can represent.
-Recursive least squares minimises, sample by sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.
-The inverse correlation matrix P of the features is stored as a triangular factor L, where P = L L', and updated in
-Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977, V.4), because a full matrix P
-in float32 would soon lose its positive definiteness.  Several outputs share P.
+pressure that varies by 1 hPa around 1013 hPa would be nearly a multiple of the constant feature 1, and float32 has
+too few digits to distinguish the two features.  Subtracting constants does not change which functions f the model can
+represent.  Recursive least squares minimises, sample by sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 /
+prior_variance.  T is the number of samples so far, and lambda is the forgetting factor.  The inverse correlation matrix
+P of the features is stored as a triangular factor L, where P = L L', because a full matrix P in float32 would soon lose
+its positive definiteness.  L is updated in Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential
+Estimation, 1977, V.4).  Several outputs share P.
 """
 
 from enum import IntEnum
@@ -93,7 +94,7 @@ class LinearConfig(Config):
     centres: bool  # whether features are computed from the inputs minus those of the first sample
     origin_limit: Real  # largest |input| that is passed to the rule
     eta: Real  # learning rate
-    forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
+    forgetting: Real  # lambda: each new sample multiplies the weight of all earlier samples by this factor
     start: Real  # square root of prior_variance
     trace_limit: Real  # forgetting pauses while P's trace is above this
     root_limit: Real  # upper limit of |L_ij|, where P = L L'
@@ -120,8 +121,8 @@ def wave(m: LinearModel, i: Index, x: Real[DIM]) -> Real:
 
 @kernel
 def input_of(m: LinearModel, x: Real[DIM], j: Index) -> Real:
-    """The value of input j from which features are computed.  [centres] The inputs of the first sample are subtracted,
-    so for the first sample itself, the result is 0."""
+    """The value of input j from which features are computed.  [centres] The inputs of the first sample are subtracted.
+    Until this sample has been learned, the result is 0."""
     if not m.centres:
         return x[j]
     if m.started[0] == 0:
@@ -175,7 +176,8 @@ def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def correlate(m: LinearModel) -> Real:
-    """Compute f = L'phi, g = P phi = L f and the diagonal of P, and return phi'P phi = f'f.  O(F^2)."""
+    """Compute f = L'phi and g = P phi = L f, and return phi'P phi = f'f.  If forgetting < 1, also compute the
+    diagonal of P.  O(F^2)."""
     if m.started[0] == 0:
         for k in range(len(m.phi)):
             m.f[k] = m.start * m.phi[k]
@@ -220,8 +222,8 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 @kernel
 def shift(m: LinearModel, gain: Real) -> Index:
-    """Add gain e phi (NLMS) or gain e g (RLS) to the weights of each output, or change no weight if any weight would leave its
-    range.  Returns DONE or REFUSED_WEIGHT.  O(F) for each output.
+    """Add gain e phi (NLMS) or gain e g (RLS) to the weights of each output, where e is the error of this output.  If
+    any weight would leave its range, no weight changes.  Returns DONE or REFUSED_WEIGHT.  O(F) for each output.
 
     With a single output, the new weights are first written over the features, and copied to the weights only if all of
     the new weights are in range.
@@ -364,8 +366,8 @@ def blank(m: LinearModel) -> Bool:
 
 @kernel
 def keeps(m: LinearModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample, all numbers must be zero.  O(F), with RLS
-    O(F^2)."""
+    """Whether learning could have led to this state: with RLS, all numbers must be zero before the first sample.
+    O(F^2), with NLMS O(1)."""
     if m.gain == Gain.NLMS:
         return True
     return valid_root(m) and (m.started[0] != 0 or blank(m))

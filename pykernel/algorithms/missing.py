@@ -1,9 +1,9 @@
 """Missing inputs: an outer program completes each sample, and passes the complete sample to an inner program.
 
 An input that is NaN is missing.  A missing input is replaced by its running mean, its center in the spec, or its latest
-value.  Before an input has had its first value, its running mean is 0, and the mean or the center is used instead of
-the latest value.  The inner model sees only complete samples.  The statistics of an input ignore its missing values
-(``pykernel.algorithms.stages``).
+value.  Before an input has had its first value, its running mean is 0.  In place of a latest value, the mean or the
+center is then used, or 0 if inputs are not scaled.  The inner model sees only complete samples.  The statistics
+of an input ignore its missing values (``pykernel.algorithms.stages``).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def is_missing(value: Real) -> Bool:
 @kernel
 def stand_in(m: Staged, j: Index) -> Real:
     """The replacement for a missing input j.  If there is no latest value yet, the replacement is the input's mean,
-    which is then 0, or the input's center in the spec."""
+    which is then 0, or the input's center in the spec.  Without a mean or a center, the replacement is 0."""
     if m.keeps_latest:
         if m.values_seen[j] > 0:
             return m.latest_input[j]

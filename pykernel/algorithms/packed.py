@@ -447,8 +447,8 @@ def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
 
 @kernel
 def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, width: Index) -> None:
-    """Add z z' to R'R by Givens rotations; afterwards z is zero.  Elements of z with an index below ``first`` must be zero.
-    O(n^2)."""
+    """Add z z' to R'R by Givens rotations; z is overwritten.  Elements of z with an index below ``first`` count as
+    zero.  O(n^2)."""
     row = upper_row_of(first, width)
     for j in range(first, n):
         old = r[row]

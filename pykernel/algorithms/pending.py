@@ -6,11 +6,12 @@ was made.  Firmware whose labels come late therefore calls ``expect`` when it pr
 predictions of the model's parts, and the label of the same sample is later compared with these predictions.  Only one
 prediction waits at a time; meanwhile, the labels of other samples are not compared with any prediction.
 
-An expected label is recognised by its sample's mark (a weighted sum of the inputs), and by the number of calls since the
-prediction, which must be at least half of the last delay.  Without the second condition, the label of another sample with the same
-inputs (such as the same hour of the day) could be mistaken for the expected label.  The first expected label is used only to measure
-the delay.  If a label does not come, its prediction is dropped.  Some time after the firmware has stopped calling ``expect``, each label is
-again compared with the prediction at the time of learning.
+An expected label is recognised by its sample's mark (a weighted sum of the inputs), and by the number of calls of
+``expect`` and ``update`` since the prediction, which must be at least half of the last delay.  Without the second
+condition, the label of another sample with the same inputs (such as the same hour of the day) could be mistaken for
+the expected label.  The first expected label is used only to measure the delay.  If a label does not come, its
+prediction is dropped.  Some time after the firmware has stopped calling ``expect``, each label is again compared with
+the prediction at the time of learning.
 """
 
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
@@ -86,8 +87,8 @@ def judged_by(m: Awaiting, mark: Real) -> Index:
 
 @kernel
 def settle_pending(m: Awaiting) -> None:
-    """If the learned label belongs to the waiting prediction, release the prediction and store how long it waited; otherwise
-    count one more call."""
+    """If the learned label belongs to the waiting prediction, release the prediction and store how long it waited.
+    Otherwise count one more call or, if no prediction waits, reduce longest_wait by 1."""
     if m.verdict[0] == GIVEN or m.verdict[0] == FIRST:
         m.last_wait[0] = m.waited[0]
         m.longest_wait[0] = LEAST_WAIT + 3 * (m.waited[0] if m.waited[0] < MOST_WAIT else MOST_WAIT)

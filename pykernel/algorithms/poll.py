@@ -1,18 +1,19 @@
 """The linear expert for classes: the probabilities from the model and from the expert are averaged.
 
-The functions f of the model and of the expert are converted to probabilities by the softmax of s f.  The sharpness s is
-learned by gradient descent on -log p_y, where p_y is the probability of the label's class y.  The error of the model or of the
-expert is the running mean of its Brier score, plus 1 for each wrong class.  The Brier score alone would favour a cautious expert
-for too long, and wrong classes alone are too rare for a comparison.
+The functions of the model and of the expert are each multiplied by a sharpness, and then converted to probabilities by
+the softmax.  Each sharpness is learned by gradient descent on -log p_y, where p_y is the probability of the label's
+class y.  The error of the model or of the expert is the running mean of its Brier score, plus 1 for each wrong class.
+The Brier score alone would favour a cautious expert for too long, and wrong classes alone are too rare for a
+comparison.
 
 The returned probabilities are calibrated with the labels seen so far.  Each of k classes has the probability
 
     q = (1 - e) p^s / sum p^s + e / k,
 
-as if a fraction e of the labels were drawn at random.  A label of class y is one of these random labels with probability
-r = (e / k) / q_y.  So e is moved towards r, and s is moved down the gradient of -log p_y with weight 1 - r
-(expectation-maximisation, one sample at a time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e
-changes which class is the most likely.
+where p is the averaged probability of the class, as if a fraction e of the labels were drawn at random.  A label of
+class y is one of these random labels with probability r = (e / k) / q_y.  So e is moved towards r, and s is moved down
+the gradient of -log (p_y^s / sum p^s) with weight 1 - r (expectation-maximisation, one sample at a time; A. P.
+Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e changes which class is the most likely.
 
 The joint predictions are 2 q - 1, so that the largest prediction belongs to the most likely class.  Two classes have a
 single joint prediction, which is positive if the second class is more likely.  With class weights w, the joint

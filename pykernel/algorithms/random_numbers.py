@@ -11,7 +11,7 @@ LARGEST_PERIOD = 30323
 
 @kernel
 def advance(seeds: Index[3]) -> None:
-    """Advance three generators to their next states.  Together, the generators have 6.9e12 states.  O(1)."""
+    """Advance three generators to their next states.  Together, the generators have a period of 6.95e12.  O(1)."""
     first = (171 * (seeds[0] if seeds[0] > 0 else 1)) % 30269
     second = (172 * (seeds[1] if seeds[1] > 0 else 1)) % 30307
     third = (170 * (seeds[2] if seeds[2] > 0 else 1)) % 30323

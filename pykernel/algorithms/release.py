@@ -2,7 +2,7 @@
 
 A square root T of an inverse, T'T = K^-1, has a row for each vector.  The rows define coordinates in which K is I.
 Removing vector r also removes one coordinate: the direction of w, which is column r of T.  Each later row is rotated
-against the rows before it, so that it has no component in this direction: with x_i = |(w_r, .., w_i)| and g_i = sum_k
+against the rows before it, so that its element in column r becomes zero: with x_i = |(w_r, .., w_i)| and g_i = sum_k
 w_k (row k), for k from r to i, row i becomes
 
     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
@@ -212,9 +212,10 @@ def release_coordinate_of(
     gathered: working memory for n elements.
 
     Rows and columns are rotated in one pass over half of S.  If b is the rotated row i, the rotation of columns needs
-    g = sum_k w_k b_k.  On the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is gathered from column i of S,
-    and q = sum_kl w_k w_l s_kl.  So a = (g + d_i q) / c_i needs no further sum.  A small c_i does no harm: the errors
-    of a are bounded by x_i, and a is multiplied by d_(i+1), which is at most 1 / x_i.
+    g = sum_k w_k b_k.  On the diagonal, g = c_i a - d_i both, where a = sum_k w_k s_ik is gathered from column i of S,
+    and both = sum_kl w_k w_l s_kl.  In these sums, k and l run from r to i - 1.  So a = (g + d_i both) / c_i needs no
+    further sum.  A small c_i does no harm: the errors of a are bounded by x_i, and a is multiplied by d_(i+1), which is
+    at most 1 / x_i.
     """
     row = row_of(r)
     first = weight[r]

@@ -22,10 +22,11 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # learning can be frozen, and the state says whether it is frozen
     # matrix rows are processed in pairs
-    # the novelty threshold keeps the rate of rows in alarm at a given value, and a surprise during the warm-up does not distort it
-    # a triangle is kept instead of P
+    # the novelty threshold keeps the rate of rows in alarm at a given value, and a surprise during the warm-up does not
+    # distort the threshold
+    # a triangular factor of the inverse Gram matrix is stored instead of the matrix itself
     # for the novelty threshold, a whole alarm counts as one event
-    # rotations need three products
+    # rotations need three products instead of four
     "okfeb": Revision(bits=6, meaning=2),
     # the same changes as for okfeb; the novelty level is the largest surprise
     # a sensor's blame is the part of an alarm that the sensor explains; alarms can be acknowledged and rejected
@@ -37,7 +38,7 @@ RAISED: dict[str, Revision] = {
     # matrices are stored as triangles, with vectors in order of arrival
     # mean and covariance of krls-t and ald-krls are kept in coordinates where the prior covariance is I
     # rls and quadratic-rls learn from the first sample on
-    # rotations need three products, and the first of an odd number of rows is processed alone
+    # rotations need three products instead of four, and the first of an odd number of rows is processed alone
     **dict.fromkeys(("sw-krls", "ald-krls", "rls", "quadratic-rls", "rff-rls"), Revision(bits=3)),
     # the same changes as for sw-krls, and the removal techniques score the newest sample like a stored vector
     **dict.fromkeys(("klms", "qklms", "fb-krls", "krls-t"), Revision(bits=4)),

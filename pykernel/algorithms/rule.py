@@ -1,4 +1,4 @@
-"""The definition of a rule, and the programs that the frame builds from it, one for each kind of label."""
+"""The definition of a rule, and the programs that consist of the frame and a rule, one for each kind of label."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Rule:
 
     model: the class with all fields of the rule and of ``frame.py``.  memory: the structs that the rule keeps between
     calls.  work: the structs that every call recomputes.  statuses: the rule's own statuses.  hooks: mapping from
-    placeholders of ``hooks.py`` to the rule's kernels.  costs: the costs of ``answer`` and ``learn``, for the documentation of the C
-    code.  questions, actions: calls that only this rule adds to the C code.  calibrated: a function that takes a configuration and
-    returns whether the rule itself computes class probabilities (``chances``).  labels: the kinds of label that the rule learns.
-    restarts: whether there is a function that makes the model forget everything.  The other attributes are those of
-    ``Program``.
+    placeholders of ``hooks.py``, and from kernels of the frame that the rule replaces, to the rule's kernels.
+    costs: the costs of ``answer`` and ``learn``, for the documentation of the C code.  questions, actions: calls that
+    only this rule adds to the C code.  calibrated: a function that takes a configuration and returns whether the rule
+    itself computes class probabilities (``chances``).  labels: the kinds of label that the rule learns.  restarts:
+    whether there is a function that makes the model forget everything.  The other attributes are those of ``Program``.
     """
 
     name: str

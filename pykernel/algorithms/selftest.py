@@ -12,7 +12,7 @@ CANCELLED = Constant(float32=2.0**5, float64=2.0**28)
 
 @kernel
 def strained(part: Real) -> Real:
-    """A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+    """A number from -0.38 to 0.54, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
     gives another number.
 
     One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
@@ -29,7 +29,8 @@ def strained(part: Real) -> Real:
 
 @kernel
 def made_up(center: Real, size: Real, halvings: Index, seed: Index) -> Real:
-    """A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536."""
+    """A number for the self-test, at most 0.54 size / 2^halvings away from the center.  More than 16 halvings count as
+    16.  seed: from 0 to 65536."""
     shrunk = size
     for i in range(16):
         if i < halvings:
@@ -39,7 +40,8 @@ def made_up(center: Real, size: Real, halvings: Index, seed: Index) -> Real:
 
 @kernel
 def made_up_count(center: Index, size: Index, halvings: Index, seed: Index) -> Index:
-    """Like made_up(), for integers.  center: less than 2^29 in magnitude; size: from 0 to 2^30."""
+    """An integer for the self-test, at most size / 2^(halvings + 1) away from the center.  More than 16 halvings count
+    as 16.  center: less than 2^29 in magnitude; size: from 0 to 2^30; seed: from 0 to 65536; 65536 counts as 0."""
     middle = center if center > -536870912 and center < 536870912 else 0
     shrunk = size if size >= 0 and size <= 1073741824 else 0
     for i in range(16):

@@ -2,9 +2,9 @@
 
 Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of
 frequencies, which are drawn at random and stay fixed.  If frequencies are adapted to the data (M. Lazaro-Gredilla et al., Sparse
-Spectrum Gaussian Process Regression, JMLR 11, 2010), 4 to 16 are enough.  The initial values of the frequencies are in
-the spec, and are often drawn from the spectrum of a Gaussian kernel.  Frequencies are learned together with the weights
-a and b, by one of two updates.
+Spectrum Gaussian Process Regression, JMLR 11, 2010), 4 to 16 are enough.  The initial values of the frequencies are
+either drawn from the spectrum of a Gaussian kernel, with the seed in the spec, or fixed.  Frequencies are learned
+together with the weights a and b, by one of two updates.
 
 EKF: a decoupled extended Kalman filter (S. Singhal, L. Wu 1989; G. V. Puskorius, L. A. Feldkamp, Decoupled Extended Kalman
 Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of sinusoids have a covariance P;
@@ -12,14 +12,16 @@ with h = df / d(a, b, w), g = P h, and s = R + sum over blocks of h'g,
 
     (a, b, w) <- (mu a, mu b, w) + g e / s,    P <- lambda (P - g g' / s) + (1 - lambda) P0.
 
-Here e is the error, R the noise, and P0 the prior of P.  P - g g' / s is between 0 and P, so P stays between
-(1 - lambda) P0 and P0.  Rounding cannot take P out of this range, but damaged memory can; a block whose P is outside
-is reset.  In directions that inputs do not excite, P returns to its prior, so it neither grows nor vanishes.
+Here f and the error e are in units of u, R is the noise, P0 is the prior of P, and mu is the factor ``shrink``, which
+is slightly below 1.  P - g g' / s is between 0 and P, so P stays between (1 - lambda) P0 and P0.  Rounding cannot take
+P out of this range, but damaged memory can; a block whose P is outside is reset.  In directions that inputs do not
+excite, P returns to its prior, so it neither grows nor vanishes.
 
 NLMS: steps along the gradient, normalised by its squared length, without any matrix.
 
-Several outputs share the frequencies.  Each output has its own weights and its own unit u, the square root of the running mean
-of its squared labels.  When frequencies are updated, each output's error has weight 1 / outputs.
+Several outputs share the frequencies.  Each output has its own weights and its own unit u.  This unit is the square
+root of the running mean of the output's squared labels, but it is updated only when this root differs from the unit by
+more than a factor of two.  When frequencies are updated, each output's error has weight 1 / outputs.
 """
 
 from enum import IntEnum
@@ -61,11 +63,11 @@ UNIT_MOST = Constant(4.0 * PARTS)
 FREQUENCY_MOST = Constant(32.0)
 """Largest |w_ij|; in the spectrum of a Gaussian kernel, almost no frequency is above 5."""
 SETTLED = 40
-"""After this many labels, the square of a label is clipped to USUAL times the mean square, so that no single outlier
-changes the unit."""
+"""If the stages do not clip labels, the square of a label is clipped to USUAL times the mean square after this many
+labels, so that no single outlier changes the unit."""
 USUAL = Constant(25.0)
 SUITED = Constant(4.0)
-"""Largest |a| and |b| after a change to a smaller unit."""
+"""If the stages do not clip labels: largest |a| and |b| after a change to a smaller unit."""
 UNCERTAIN = Constant(0.3)
 """Gradient steps are divided by 1 + min(UNCERTAIN * noise, SLOWEST)."""
 SLOWEST = Constant(30.0)

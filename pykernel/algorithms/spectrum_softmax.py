@@ -3,16 +3,18 @@ without a matrix.
 
 Class c has the function f_c(x) = u_c'h(x), with h = (1, sqrt(D) z, cos(w_1'z), sin(w_1'z), ...) and z = x / sigma;
 probabilities are p = softmax(f), calibrated before they are returned (``pykernel.algorithms.poll``).  A sample of class y is
-learned by steps down the gradient of -log p_y, each divided by the size of its effect: with r = p - 1_y, and d_ic =
-b_ic cos(w_i'z) - a_ic sin(w_i'z) for the weights a, b of sinusoid i,
+learned by steps down the gradient of -log p_y, each divided by the size of its effect:
 
     u_c <- u_c - eta r_c h / |h|^2
     w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
 
+Here eta and eta_w are the learning rates.  The vector r is p - 1_y, where 1_y is 1 for class y and 0 for other classes.
+For the weights a, b of sinusoid i, d_ic = b_ic cos(w_i'z) - a_ic sin(w_i'z).
+
 The step of u changes f(x) by -eta r.  To first order, the step of w changes f(x) by at most eta_w |r|, and each angle
 by at most eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so steps with eta below 4 reduce -log p_y.
 
-Two classes need only one function f: it is -f for the first class, and f for the second.
+Two classes need only one function f: the first class has the function -f, and the second class has f.
 """
 
 from enum import IntEnum
@@ -98,8 +100,8 @@ def chances(m: SoftmaxModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def tell_apart(m: SoftmaxModel, x: Real[DIM]) -> None:
-    """Write the sinusoids to m.h, f(x) to m.error, and p - 1_y to m.surplus; update the calibration.  O(N D), and
-    O(N + D) for each output."""
+    """Write the sinusoids to m.h, f(x) to m.error, and p - 1_y to m.surplus.  Without a linear expert, update the
+    calibration.  O(N D), and O(N + D) for each output."""
     for o in range(len(m.y)):
         m.error[o] = level(m, o, x)
     keep_waves(m, x)

@@ -9,10 +9,11 @@ Outlying inputs are clipped, too.
 In a running mean of the first n samples, sample k has weight k; beyond the horizon, each new sample multiplies
 the weights of older samples by 1 - 2 / (horizon + 1).  So the weight of atypical first samples falls as 1 / n^2.
 
-A stage uses only the rule's status and k(x), and is updated only after the rule has accepted the sample.  For a rule
-that takes the noise of its labels into account, this noise can be estimated from residuals.  A stage that is switched
-off takes no memory and no code.  A state of all zeros means that nothing has been learned yet.  Squares are computed in
-units of the label's limit, so that none overflows.
+A stage uses only the rule's status and k(x).  After the warm-up of the inputs, a stage is updated only if the rule has
+accepted the sample.  For a rule that takes the noise of its labels into account, this noise can be estimated from
+residuals.  A stage that is switched off takes no memory and no code.  A state of all zeros means that nothing has been
+learned yet.  Labels, predictions and residuals are squared in units of 2^-40 of the label's limit, so that no square
+overflows.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -99,12 +100,12 @@ class Sample(Struct):
         DIM
     ]  # the rule's input with outlying values treated the other way: clipped instead of replaced, or the reverse
     absent: Index[DIM]  # 1: the input was missing and has been replaced
-    y: Real[OUTPUTS]  # the target of f(x)
+    y: Real[OUTPUTS]  # the target of the rule's prediction
     label: Real[OUTPUTS]  # the label before the stages subtracted their parts
-    value: Real[OUTPUTS]  # f(x) before the sample was learned
-    most: Real[OUTPUTS]  # largest distance of the label from f(x); a label further away is clipped
+    value: Real[OUTPUTS]  # the rule's own prediction before the sample was learned
+    most: Real[OUTPUTS]  # largest distance of y from the rule's own prediction; a y further away is clipped
     learned: Real[OUTPUTS]  # the label after clipping
-    error: Real[OUTPUTS]  # f(x); after hear(), y - f(x)
+    error: Real[OUTPUTS]  # the rule's own prediction k; after hear(), y - k
 
 
 class StageConfig(Config):

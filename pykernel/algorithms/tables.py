@@ -31,8 +31,8 @@ def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise
 
     noise: the constant that is added to K's diagonal.
 
-    A vector x depends on the vectors before it if the part of k(x, x) that they cannot express is at most ``least``
-    times k(x, x).
+    A vector depends on the vectors before it if its pivot in the factorisation is at most ``least`` times its element
+    on K's diagonal.
     """
     row = 0
     for i in range(len(v.vectors)):
@@ -51,7 +51,8 @@ def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise
 
 @kernel
 def custom_values(v: Vectors, q: KernelConfig, x: Real[DIM], values: Real[N_MAX]) -> Index:
-    """A user's k(x, v) for each vector v, as the user's function returns it.  O(N) calls of this function."""
+    """Write the user's k(x, v) for each vector v to ``values``, as the user's function returns it.  O(N) calls of the
+    user's function."""
     for j in range(len(v.vectors)):
         values[j] = custom_kernel(q, x, v.vectors[j])
     return 0
@@ -59,6 +60,6 @@ def custom_values(v: Vectors, q: KernelConfig, x: Real[DIM], values: Real[N_MAX]
 
 @kernel
 def custom_square(q: KernelConfig, x: Real[DIM], value: Real[1]) -> Index:
-    """A user's k(x, x)."""
+    """Write the user's k(x, x) to ``value``."""
     value[0] = custom_kernel(q, x, x)
     return 0

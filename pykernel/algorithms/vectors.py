@@ -26,14 +26,14 @@ def minus_product(start: Real, a: Real[...], b: Real[...], n: Index) -> Real:
 
 @kernel
 def add_multiple(out: Real[...], factor: Real, a: Real[...], n: Index) -> None:
-    """out + factor a.  O(n)."""
+    """Add factor times a to out.  O(n)."""
     for i in range(n):
         out[i] += factor * a[i]
 
 
 @kernel
 def multiply(a: Real[...], factor: Real, n: Index) -> None:
-    """factor a.  O(n)."""
+    """Multiply a by factor.  O(n)."""
     for i in range(n):
         a[i] = factor * a[i]
 

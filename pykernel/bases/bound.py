@@ -4,8 +4,8 @@ are drawn separately.
 Let t_n be tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection; in each draw,
 row i has the probability k_ii / tr K.  Each delta_i = R_ii / k_ii lies in [0, 1], and the expectation of delta_i is t_n.  Let
 s_n be the mean of delta_i over the m rows.  U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) /
-(1 - p))) <= log(1 / (1 - c)).  By Hoeffding's inequality in its relative form (1963, Theorem 1), U_n is an upper bound
-on t_n with a probability of at least c.
+(1 - p))) <= log(1 / (1 - c)).  By Hoeffding's inequality in its relative-entropy form (1963, Theorem 1), U_n is an
+upper bound on t_n with a probability of at least c.
 
 If the selection stops at the first U_n <= tau, then, with a probability of at least c, at most tau is left out (proof in
 docs/bases.md).  The test may be repeated after each vector without any correction, because delta_i never rises and U_n
@@ -120,7 +120,9 @@ class Watch:
         return np.minimum(at, np.searchsorted(summed, summed[-1], side="left"))
 
     def follow(self, basis: Basis) -> None:
-        """Process the vectors that were added since the last call, one by one, so that a resumed run gives the same bits."""
+        """Process the vectors that were added since the last call.  They are processed one by one, so that the bits of
+        the result do not depend on the number of calls.
+        """
         if basis.exact:
             self.exact, self.trace = True, basis.trace.tolist()
             return

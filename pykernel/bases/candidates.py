@@ -22,7 +22,8 @@ TIE = 1e-9
 chosen.  Equal rows are therefore tied in spite of rounding errors, and two formulas for the same score choose the same
 rows."""
 MEMORY = 2**30
-"""Default limit, in bytes, of the total size of a selector's largest arrays."""
+"""Default limit, in bytes, of the total size of a selector's largest arrays.  For "sgma", "skfa" and "exhaustive", the
+default is four times as high."""
 BLOCK = 2**20
 """Maximum number of kernel values that are computed at once; they take 8 MB."""
 
@@ -46,7 +47,7 @@ def drawn(generator: np.random.Generator, rows: np.ndarray, size: int | None) ->
 class Live:
     """The rows that may still be chosen (live rows).
 
-    The other rows are dead.  Memory: O(dead rows), at most l bytes.
+    The other rows are dead.  Memory: O(dead rows) while few rows are dead, then l bytes.
     """
 
     def __init__(self, count: int) -> None:

@@ -4,7 +4,8 @@ delta_i(S) = R_ii / k_ii is the relative squared error of projecting phi(x_i) on
 J(S) = 1 - mean_i delta_i (eq. 1).  Adding row r raises J by mean_i(R_ir^2 / k_ii) / R_rr.  If k(x, x) is 1, this
 criterion is rule 4.2 of paper 002; otherwise it is rule 4.2 for the kernel k(a, b) / sqrt(k(a, a) k(b, b)).
 
-``Sgma`` and ``Exhaustive`` are in ``pykernel.bases.sgma``.
+``Sgma`` and ``Exhaustive`` are in ``pykernel.bases.sgma``.  The papers are named in docs/paper-000.md and
+docs/paper-002.md.
 """
 
 from __future__ import annotations
@@ -216,7 +217,8 @@ class Fvs(Efvs):
     """Feature vector selection by its definition: each vector is the best of all rows, judged on all rows.
 
     The increases in J for all rows take O(l^2 n) time per vector.  The l^2 values of K are computed once,
-    and K and C are kept.  ``Exhaustive`` chooses the same rows in O(l^2 + l n) time per vector; this class exists for comparison.
+    and K and C are kept.  If k(x, x) is 1 for every row, ``Exhaustive`` chooses the same rows in O(l^2 + l n) time per
+    vector.  This class exists for comparison.
 
     A row is skipped if its delta < epsilon, because K_SS with this row would not be invertible.
     tau is compared with 1 - J.  Paper 000, eq. 1.

@@ -126,13 +126,13 @@ class _Sweep(Selector):
 class RandomlyPivotedCholesky(_Sweep):
     """Draw each pivot r with probability R_rr / tr R.
 
-    The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.
+    If C is kept, the selection takes O(l n (D + n)) time and about l n kernel values.  The trace is exact.
 
     block : int
         Number of rows that are proposed at once.  Their probabilities are computed from R at the beginning of the round.  A row
         is accepted with probability (current R_rr) / (R_rr at the beginning), which gives the same distribution as
         single draws.  One pass over the rows is then enough for all accepted rows (Epperly, Tropp, Webber 2024,
-        accelerated RPCholesky).  If ``block`` is 1, each pass makes one draw.  The maximum is 65,536.
+        accelerated RPCholesky).  If ``block`` is 1, each vector takes one pass.  The maximum is 65,536.
     memory : int
         Maximum size of C in bytes.  If C is larger, it is computed again in each pass.
     """
@@ -163,8 +163,8 @@ class RandomlyPivotedCholesky(_Sweep):
 class PivotedCholesky(_Sweep):
     """Choose the first row with the largest R_rr as the next pivot.
 
-    The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.  R_rr is a lower bound on the
-    amount by which row r lowers tr R.  The method chooses outliers first.
+    If C is kept, the selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.  R_rr is a lower
+    bound on the amount by which row r lowers tr R.  The method chooses outliers first.
 
     memory : int
         Maximum size of C in bytes.  If C is larger, it is computed again in each pass.

@@ -95,10 +95,11 @@ def select_basis(
     seed : int
         Seed of the random numbers.
     candidates, points : int or None
-        For "efvs", "sgma" and "skfa". candidates: number of rows that are tried for each vector (rho, kappa).  points:
-        number of rows on which a candidate is scored (v).  None: all rows.
+        candidates: for "efvs", "sgma" and "skfa", the number of rows that are tried for each vector (rho, kappa).
+        points: for "efvs", the number of rows on which a candidate is scored (v).  None: all rows.
     tau : float
-        Stop when tr R / tr K is at most this number.  If it is 0, the selection does not stop early.
+        Stop when tr R / tr K is at most this number.  "efvs" and "fvs" compare the mean of delta = R_ii / k_ii instead.
+        If tau is 0, this condition is not tested.
     confidence : float, optional
         If the method only estimates tr R / tr K, stop when a test shows, with this probability, that the true value is
         at most tau.  The test uses separately drawn rows; a confidence of 0.95 needs about 600 / tau rows

@@ -1,7 +1,8 @@
 """Sparse greedy approximation of a Gram matrix (SGMA, paper 002), and greedy selection that tries all rows.
 
 There are three views of the problem, each with a different Gram matrix G.  In each view, the residual is the part of
-the items that is left after a projection onto the chosen items:
+the items that is left after a projection onto the chosen items.  Numbers such as 3.2 and 4.1 are sections of the paper;
+the rules are named after sections.  Other symbols are as in ``pykernel.bases.candidates``.
 
 | view | items | G | the decreasing quantity |
 |---|---|---|---|
@@ -9,9 +10,9 @@ the items that is left after a projection onto the chosen items:
 | column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
 | Kronecker (3.3) | unit vectors | I | the number of rows that are not chosen, so all candidates are tied |
 
-``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory.  This method makes one pass over
-the rows for each vector.  In every view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that
-the basis spans are not candidates.
+``SgmaInPasses`` is for the case that C and the columns of all candidates do not fit into memory.  This method makes one
+pass over the rows for each vector.  In every view, ``Basis.trace`` is the exact tr R / tr K of the function view, and
+rows that the basis spans are not candidates.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ COLUMNS = 4096
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
 """The selection rules of each view, the default first."""
 DROP = 1e-8
-"""When f_i = |R_:i|^2 has fallen below this fraction of its last exact value, it has lost 8 digits, and is computed
-again from the column R_:i.
+"""When a row's f_i (see ``Exhaustive``) has fallen below this fraction of its last exact value, f_i has lost 8 digits,
+and is computed again from the row's column.
 """
 INFLATED = 1e-6
 """A row's score is rejected as a rounding error if it exceeds the score computed from the row's column by more than
@@ -56,21 +57,23 @@ this fraction.
 class Sgma(Selector):
     """Sparse greedy matrix approximation: each vector is the best of ``candidates`` rows (kappa), judged on all rows.
 
-    rule 4.1: the largest decrease in the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
+    rule 4.1: the largest decrease in the squared Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27).  e_r is the residual of
+    the column K_:r.
     rule 4.2: the largest decrease in the trace, |R_:r|^2 / R_rr (eq. 31).
     rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
     In the Kronecker view, rule 4.2 chooses the first drawn row, because all gains are 1, and rule 4.3 chooses the row with the
     largest column of K.
 
     Choosing a vector takes kappa l kernel values and O(kappa l n) time.  The whole K is kept if this takes fewer
-    kernel values and K fits into ``memory``.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The arrays take
-    8 l (n + 2 kappa) bytes, or twice as many in the column view.
+    kernel values and K fits into ``memory``.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The arrays other
+    than K take 8 l (n + 2 kappa) bytes, or twice as many in the column view.
 
     pool: how many candidates, the best of those that were not chosen, remain candidates for the next vector.  Their
     columns are kept, so that only kappa - pool columns are computed for the next vector.
     tau: compared with tr R / tr K, which is exact.  With rule 4.1, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
-    Raises UserError for a rule that the view does not have, or if the arrays would take more than ``memory`` bytes.
+    Raises UserError for a rule that the view does not have, for a pool that is out of range or above 0 in another view
+    than "function", or if the arrays other than K would take more than ``memory`` bytes.
     """
 
     method = "sgma"
@@ -177,12 +180,12 @@ class Sgma(Selector):
 
 
 class SgmaInPasses(Selector):
-    """SGMA, rule 4.2, with one pass over the rows for each vector.  Memory does not depend on the number of rows.
+    """SGMA, rule 4.2, with one pass over the rows for each vector.  No float64 array grows with the number of rows.
 
     For each block of rows, the residual columns of all kappa candidates are computed, R_bc = K_bc - z_b z_c', and their
     squares are summed.  Each vector takes l (n + kappa) kernel values and O(l (n^2 + n kappa)) time.  Each vector
     lowers the trace by its score, so the trace is exact without another pass.  Spanned candidates are replaced by other
-    rows.  ``Sgma`` keeps C and all columns, and is faster if these fit into memory.
+    rows.  ``Sgma`` keeps C and the columns of all candidates, and is faster if these fit into memory.
 
     Raises UserError if there are more than COLUMNS candidates.
     """
@@ -259,8 +262,9 @@ MOST_ROWS = 100_000
 class Exhaustive(Selector):
     """Choose the best of all rows for each vector.  The scores of all rows together take O(l^2 + l n) per vector.
 
-    The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  After each vector, f and g are updated
-    for all rows: with the new column c of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c.
+    The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii, where R_G is the residual of G.  Each
+    vector changes R_G to R_G - c c' with a new column c.  Then f and g are updated for all rows: from the old R_G,
+    f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c, where o is the elementwise product.
 
     view: "function" is rule 4.2 of paper 002, with G = K, and chooses the same rows as FVS if the diagonal is 1.
     "column" is rule 4.1, with G = K^2.
@@ -268,12 +272,14 @@ class Exhaustive(Selector):
     If C and the l^2 values of K (8 l^2 bytes) fit into ``memory``, K is kept.  Otherwise l^2 kernel values
     are computed for each vector (3 l^2 in the column view), 8 MB at a time.  The column view needs O(l^3) once.
 
-    As f falls, its rounding errors become relatively larger.  If f_i has dropped by a factor of 1e8, it is computed
-    again from its column, O(l n) (column view: O(l^2)).  The score of the chosen row is computed again from its column.
-    If the first score was too large, the next best row is taken.  tau is compared with tr R / tr K, which is exact.  In
-    the column view, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
+    As f falls, its rounding errors become relatively larger.  If f_i has dropped by a factor of 1e8, f_i is computed
+    again from the column of row i, O(l n) (column view: O(l^2)).  The score of the best row is computed again from the
+    row's column.  If the first score was too large, it is corrected, and the best row is determined again.  tau is
+    compared with tr R / tr K, which is exact.  In the column view, ``frobenius`` is |K - K~|^2 / |K|^2 after
+    0, 1, ..., n vectors.
 
-    Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
+    Raises UserError for other views, more than 100,000 rows, or if the arrays other than K take more than ``memory``
+    bytes.
     """
 
     method = "exhaustive"
@@ -365,8 +371,8 @@ class Exhaustive(Selector):
         if self.view == "function":
             self.g = residual.left
         else:
-            # with K^2, rounding errors cost twice as many digits as with K: without the next lines, they might make
-            # a candidate of a column that the basis spans
+            # with K^2, rounding errors cost twice as many digits as with K: without the next lines, a row whose column
+            # the basis spans might become a candidate
             squares = self.g - c * c
             self.g = np.where(squares > 1e-14 * self.energies, squares, 0.0)
             self.frobenius.append(float(squares.clip(0).sum() / self.energies.sum()))

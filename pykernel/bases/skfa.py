@@ -3,8 +3,9 @@
 A. J. Smola, O. L. Mangasarian, B. Schölkopf, Sparse kernel feature analysis, 1999; paper 002, section 7.1.
 
 In kernel PCA, each direction has a fixed length and is a combination of all samples.  SKFA fixes the l1 norm of the
-coefficients instead, and each of its candidates comes from a single sample.  Before direction number n + 1 is chosen,
-each candidate r is projected:
+coefficients instead, and each of its candidates comes from a single sample.  Below, phi_r is sample r in feature space,
+S is the set of the chosen samples, K is the Gram matrix of all samples, and R is the residual of K.  Before direction
+number n + 1 is chosen, each candidate r is projected:
 
     v_r = (phi_r - sum_s T_sr phi_s) / (1 + sum_s |T_sr|),   T_:r = K_SS^-1 K_Sr
 
@@ -33,10 +34,10 @@ computed, because it would consist only of rounding errors."""
 class Skfa(Sgma):
     """Sparse kernel feature analysis: choose the best of ``candidates`` rows for each direction, judged on all rows.
 
-    criterion: with "columns", the direction whose values have the largest sum of squares is chosen (section 4.3, after the l1
-    normalisation).  With "kurtosis" (projection pursuit), the direction whose values have the smallest kurtosis is chosen.
-    The kurtosis is low for two clusters, 3 for a normal distribution, and high with outliers.  The kurtosis does not depend
-    on the scale, so the l1 normalisation does not change the choice.
+    criterion: with "columns", the direction whose values have the largest sum of squares is chosen (rule 4.3 of
+    ``Sgma``, after the l1 normalisation).  With "kurtosis" (projection pursuit), the direction whose values have the
+    smallest kurtosis is chosen.  The kurtosis is low for two clusters, 3 for a normal distribution, and high with
+    outliers.  The kurtosis does not depend on the scale, so the l1 normalisation does not change the choice.
 
     For costs, memory and ``tau``, see ``Sgma``; in addition, each direction takes O(kappa n^2) time.
     """

@@ -1,10 +1,14 @@
 """Improve a chosen basis by exchanges: a vector is replaced by another row if this lowers tr R.
 
-A greedy selection never removes a vector.  An exchange removes a vector, and adds the row that lowers tr R most, which
-may be the removed row.  Let K_SS = G G', C = K_:S G'^-1 (so that K - R = C C'), and y = G^-1 e_s.  Without vector s,
-C C' loses u u' with u = C y / |y|.  One reflection of C's columns makes u the last column, which is then dropped.  If R
-is the residual without s, the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``.  The scores of
-all rows are f / g, with f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
+A greedy selection never removes a vector.  An exchange removes a vector, and adds the row that lowers tr R most.  If
+this row is the removed vector, the basis does not change.
+
+Let K_SS = G G', C = K_:S G'^-1 (so that R = K - C C'), and y = G^-1 e_s, where e_s is unit vector s.  Without vector s,
+C C' loses u u' with u = C y / |y|, and the residual becomes R + u u'.  One reflection of C's columns makes u the last
+column, which is then dropped.  The best row i has the largest score f_i / g_i, as in ``pykernel.bases.sgma``: f_i is
+the squared norm of the residual's column i, and g_i is the residual's diagonal element i.  The scores of the residual
+R + u u' follow from those of R: f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u, where o is the elementwise
+product.
 
 At the end, the vectors are sorted so that the vector that lowers tr R most comes first.  Paper 002, section 2.3, mentions
 that chosen vectors can be rearranged.
@@ -25,8 +29,8 @@ from pykernel.rows import Rows, SomeRows
 GAIN = 1e-9
 """An exchange must lower tr R by more than this fraction of the removed vector's own contribution."""
 JUDGES = 4096
-"""If the matrices of all rows do not fit into ``memory``, this many rows are drawn.  The exchanges are judged on these
-rows, which are also the candidates.
+"""If the matrices of all rows do not fit into ``memory``, the exchanges are judged on this many drawn rows, which are
+also the candidates.  As many other rows are drawn to measure the basis.
 """
 
 
@@ -94,7 +98,9 @@ class _Swaps:
         return self.swapped - before
 
     def _begin(self) -> None:
-        """Compute G, C and the squares of R's columns anew, so that rounding errors do not add up over the rounds."""
+        """Compute G, C and the squared norms of R's columns anew, so that rounding errors do not add up over the
+        rounds.
+        """
         swapped = self.swapped > 0
         self.g = np.linalg.cholesky(self.kernel.gram(self.vectors, self.vectors)) if swapped else self.basis.factor
         self.values += len(self.x) * len(self.vectors)

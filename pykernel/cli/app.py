@@ -84,7 +84,7 @@ def assembled() -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command, and exit with 0, 1 (check failed), 2 (bad input) or 130 (interrupted)."""
+    """Run a command, and exit with 0, 1 (check failed), 2 (bad input), 130 (interrupted) or 141 (output not read)."""
     if arguments is None:  # this process runs only this command
         collect_seldom()
     sys.exit(
@@ -132,7 +132,7 @@ def run(command: Callable[[], Any]) -> int:
             return BAD_INPUT
         say("error", f"interrupted{UNWRITTEN}")
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # the program that reads our output has ended; rich raises SystemExit then
+    except (BrokenPipeError, SystemExit):  # the reader of our output has ended; rich and typer raise SystemExit then
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
     except OSError as error:

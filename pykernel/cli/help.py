@@ -21,7 +21,7 @@ NAMES_WIDTH = 24
 
 
 def paragraphs(text: str, width: int) -> Iterator[str]:
-    """Return text as lines.  Indented lines stay unchanged; other text is wrapped."""
+    """Yield the paragraphs of a text.  Indented paragraphs stay unchanged; other paragraphs are wrapped."""
     for block in inspect.cleandoc(text).split("\n\n"):
         if block.startswith("    "):
             yield block
@@ -95,7 +95,7 @@ class Plain:
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command whose help fits a screen.  If the command is interrupted, it prints what was kept."""
+    """A command whose help fits a screen.  If the command is interrupted, a message says that no file was written."""
 
     def invoke(self, context: Any) -> Any:
         try:

@@ -55,7 +55,7 @@ def warn(*texts: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Print, on standard error, a sentence about the step that starts."""
+    """Print, on standard error, a sentence about a step that starts or about something that has happened."""
     print(visible(text), file=sys.stderr)
 
 
@@ -207,7 +207,7 @@ def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **mo
 
 
 class Printing(Watch):
-    """Prints the messages of a workflow. With --json, only the messages for standard error are printed."""
+    """Prints the messages of a workflow.  With --json, notes are not printed, and warnings are kept for the report."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json, self.bars, self.warned = as_json, not as_json, list[str]()

@@ -1,4 +1,4 @@
-"""The dialect: typed Python that means the same in plain NumPy, in Numba and in generated C.
+"""The dialect: typed Python that means the same in plain Python, in LLVM, in Numba and in generated C.
 
 An algorithm is written once, as functions marked ``@kernel`` whose annotations give every type:
 
@@ -12,7 +12,7 @@ An algorithm is written once, as functions marked ``@kernel`` whose annotations 
 ...     return y
 
 ``bind(predict, FLOAT32)`` returns a function that runs this kernel as plain Python on checked NumPy scalars;
-``pykernel.engine`` compiles the kernel, and ``pykernel.language`` prints it as C.  A model's state is one structured
+``pykernel.engine`` compiles the kernel, and ``pykernel.language`` prints it as C.  A model's memory is one structured
 array, whose bytes are the bytes of the C struct.  ``docs/dialect.md`` describes the language.
 """
 

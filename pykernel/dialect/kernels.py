@@ -86,8 +86,8 @@ class Kernel:
 
     @functools.cached_property
     def _global_names(self) -> dict[str, None]:
-        # co_names also has the names of fields, and a field may have the name of a kernel; dis.get_instructions is slow:
-        # it would take a third of the time that importing all kernels takes
+        # co_names is not enough: it also has the names of fields, and a field may have the name of a kernel.
+        # dis.get_instructions is too slow: it would take a third of the time that importing all kernels takes.
         found: dict[str, None] = {}
         if self.choice:
             return dict.fromkeys(self.names)
@@ -169,7 +169,8 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
     """Mark a function that each engine and the C code implement in their own way.  ``implement(precision, jit)``
-    returns the Python function, and the C function is in ``pykernel/runtime_c/NAME.h``.
+    returns the Python function.  The C function is in ``pykernel/runtime_c``, in NAME.h or NAME_PRECISION.h, unless C
+    needs only a cast.
     """
     return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]
 

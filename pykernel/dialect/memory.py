@@ -19,7 +19,7 @@ _structs: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
 
 
 def _intern(cls: type, fields: Mapping[str, Any]) -> None:
-    """Register the class.  Raises TypeError if another class of the same name has other fields.
+    """Register the class.  Raises TypeError if another class of the same name has other fields or is in another module.
 
     Numba distinguishes two named tuples by name and types only, so each name must have one meaning.
     """
@@ -132,8 +132,9 @@ class Config:
         """Return the parameters in the form that kernels take, rounded once to the precision.  Tables are copied and are
         read-only.
 
-        Raises ValueError if a number does not fit in the precision or in the integer type, or if a table's shape differs
-        from its extents for these capacities.  Without capacities, only the number of dimensions is compared.
+        Raises ValueError if a table's number does not fit in the precision or in the integer type, or if a table's
+        shape differs from its extents for these capacities.  Without capacities, only the number of dimensions is
+        compared.
         """
 
         def taken(name: str, kind: Any) -> Any:

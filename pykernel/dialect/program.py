@@ -24,10 +24,10 @@ LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": I
 INT16_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class": Index, "none": None}
 """The label types of a program whose inputs are integers (Int16[DIM])."""
 NOTHING = -(2**31)
-"""Initial value of an int32 answer; it remains if no answer is written."""
+"""Initial value of an answer of type Int; it remains if no answer is written."""
 NO_COUNT = -32768
-"""Initial value of an int16 answer; it remains if no answer is written.  No written answer has this value, because the
-largest magnitude is 32767."""
+"""Initial value of an answer of type Int16; it remains if no answer is written.  No written answer has this value,
+because the largest magnitude is 32767."""
 TAKES = {
     "question": "it must take (…, x: Real[DIM], an array)",
     "update": "the entry that learns a sample must be called update, and no other entry may have this name",
@@ -54,7 +54,7 @@ class Entry:
     """A public function ``NAME_<name>``.  ``when(config)`` says whether a model with this configuration has the function.
 
     of: for a reading that writes the answer to an inner model's question, the name of this question; "" for other entries.
-    answers: whether the entry is an action with which a firmware responds to an alarm.
+    answers: whether the entry is an action with which the firmware responds to an alarm.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class LabelArray:
-    """The type of a stream's labels (class indices or reals), and the shape of one sample's label.
+    """The type of a stream's labels (class indices or other numbers), and the shape of one sample's label.
 
     Without labels, each sample has an empty array: shape (0,).
     """
@@ -150,15 +150,16 @@ class Program:
         memory.  A program that does not learn on the device has no persistent struct.
     entries: every entry returns a status.  A status below 0 means that the call was refused: the model did not change,
     and a question or a reading wrote no answer.  (A reading may also be refused because there is no answer yet.)  With
-    any other status, the answer is written.  There is one exception: if the inner model finds that its memory was
-    overwritten, the signal stage around it has already taken the sample of the refused update.  The parameters after
-    the structs and configurations are:
+    any other status, the answer is written.  In one case, a refused update changes the model: if the inner model of a
+    signal stage finds that its memory was overwritten, the signal stage has already taken the sample.  The parameters
+    after the structs and configurations are as follows; a program whose inputs are integers has Int16[DIM] instead of
+    Real[DIM]:
 
         a question (x: Real[DIM], an array): writes an answer to the array and does not change the model.  A program
             that has labels has the question predict(x: Real[DIM], y: Real[OUTPUTS]).
         the update (x: Real[DIM], label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class.
-            An update without this parameter learns from samples without labels.  The entry is called update, except in
-            ``pykernel.algorithms.signal``, where it takes raw samples, Real[CHANNELS].
+            An update without the parameter label learns from samples without labels.  The entry is called update,
+            except in ``pykernel.algorithms.signal``, where it takes raw samples, Real[CHANNELS].
         a gather (x) and a label (label): an update in two calls, for labels that come later than their samples.
         a visit (the update's parameters): uses a sample for something other than learning, such as a second pass.
         an action (no parameter): changes the model as a whole, such as a restart.
@@ -177,9 +178,9 @@ class Program:
     the program.
     labels: for a program without an update, the kind of label that the program predicts.
     statuses: the enumerations whose members the program's kernels return.
-    alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading ``alarm``,
-    which writes three numbers: a level; the threshold above which there is an alarm; and the number of rows since the
-    alarm began (0 without an alarm).
+    alarms: statuses of the update on which the firmware should act.  A program with alarms also has the reading
+    ``alarm``, which writes three numbers: a level; the threshold above which there is an alarm; and the number of rows
+    since the alarm began (0 without an alarm).
     between: actions that a check calls, in this order, between the parts of its stream.
     budget: how a state is moved into a model with more or fewer places for vectors; None if states cannot be moved.
     stand_ins: replacements of kernels, types and words, applied to all kernels; see ``substitute``.
@@ -200,7 +201,7 @@ class Program:
     stand_ins: InitVar[Mapping[Any, Any] | None] = None
     # ``statuses`` merged into one enumeration, with the name of the first enumeration
     status: type[IntEnum] = field(init=False)
-    sample: Array = field(init=False)  # type of the update's first parameter, the sample
+    sample: Array = field(init=False)  # type of a sample, the first parameter of the update and of questions
     learner: str = field(init=False)  # the update's name; "" without an update
     is_int16: bool = field(init=False)  # whether inputs are integers and the program has no reals
     learns: bool = field(init=False)  # whether there is an update

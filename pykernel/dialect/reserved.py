@@ -1,4 +1,4 @@
-"""Words that must not be used as names of models, or as names in kernels."""
+"""Words that must not be names of models.  The words in ``C_KEYWORDS`` must not be names in kernels, either."""
 
 from __future__ import annotations
 

@@ -189,7 +189,9 @@ _extents: dict[str, Extent] = {}
 
 
 def extent(name: str, doc: str, public: bool = False) -> Extent:
-    """Make a capacity.  ``doc`` is the comment on the capacity's macro in C."""
+    """Return the capacity of this name; make it if it does not exist yet.  ``doc`` is the comment on the capacity's
+    macro in C.
+    """
     return _extents.setdefault(name, Extent(name, doc, public))
 
 
@@ -205,7 +207,9 @@ CLASSES = extent("CLASSES", "number of classes")
 
 @dataclass(frozen=True)
 class Precision:
-    """A type of numbers to which ``Real`` can be bound."""
+    """The type of a model's numbers: a floating-point type to which ``Real`` is bound, or int16 for models without
+    reals.
+    """
 
     name: str
     dtype: np.dtype
@@ -228,7 +232,7 @@ class Precision:
 
     @property
     def integer(self) -> type[np.signedinteger]:
-        """The integer type of the same width."""
+        """The integer type of the same width, for float32 and float64."""
         return np.int32 if self.dtype.itemsize == 4 else np.int64
 
     def __str__(self) -> str:

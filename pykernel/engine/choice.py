@@ -28,7 +28,7 @@ def engines_of_a_check() -> tuple[Engine, ...]:
     """Return the engines whose results a check compares, byte by byte.
 
     If the environment variable names an engine, only this engine is used.  Otherwise the engines are LLVM, which
-    starts faster, and Numba, which is the reference.
+    is the default, and Numba, which is the reference.
     """
     return (chosen_engine(),) if os.environ.get(VARIABLE) else ("llvm", "numba")
 

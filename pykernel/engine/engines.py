@@ -25,9 +25,9 @@ from pykernel.engine.plain import Plain
 def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
     """Return an executor for these kernels.
 
-    Code is compiled once for each set of choices, and stored for this user.  The same code runs models of all sizes
-    and with all parameters.  engine: None means ``chosen_engine()``.  Raises DialectError for a kernel that the
-    dialect does not allow.
+    Code is compiled once for each set of choices and each precision, and stored for this user.  The same code runs
+    models of all sizes and with all parameters.  engine: None means ``chosen_engine()``.  Raises DialectError for a
+    kernel that the dialect does not allow; the engine "python" does not check this.
     """
     engine = engine or chosen_engine()
     if engine == "python":

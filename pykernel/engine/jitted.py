@@ -1,7 +1,7 @@
 """The reference engine for checks: kernels are printed as Python, and Numba compiles them.
 
-This engine does not use the code that prints or compiles C and LLVM IR.  The only code that the engines share is the
-folding of choices.
+This engine does not use pykernel's code that prints C or LLVM IR.  Up to the printing, the code is the same: the module
+``pykernel.language.functions`` reads, types, checks and specialises the kernels.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Compiling the first model with a new set of choices takes about half a second.  
 compilation, so code that the model does not use is not compiled.  Sizes and numbers are read at run time, so one
 compilation serves all models with the same choices and precision.  Both the IR and the machine code are kept on disk.
 The IR file is named after a digest of everything that the IR is made from.  The machine code file is named after a
-digest of the IR and of the compiler.
+digest of the IR, the processor, the versions of llvmlite and LLVM, and the level of compilation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ faster.
 
 QUICK code is replaced when it has run for about as long as the next compilation takes.  Code from the second level is
 replaced when OPTIMISED code would have saved as much time as compiling it takes.  So no run spends much more time on
-compiling than the faster code saves.
+compiling than the faster code would have saved from the start.
 """
 QUICK, OPTIMISED = 0, len(LEVELS) - 1
 INLINED = 50

@@ -1,8 +1,9 @@
 """Functions that Numba inlines and Python never calls.  They are typed and lowered once, but not compiled to machine
 code.
 
-Before Numba compiles a caller, it generates machine code for each callee together with everything that the callee calls.
-If a function is only inlined, this machine code never runs, yet generating it takes most of the time.
+By default, Numba generates machine code for each callee, together with everything that the callee calls, before Numba
+compiles the caller.  If a function is only inlined, this machine code never runs, yet generating it takes most of the
+time.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Plain(Executor):
         return bind(kernel, self.precision)(*parts, *self._values(kernel, given))
 
     def _part(self, kind: Any) -> Any:
-        """Return the views of a struct or configuration.  For a whole model, return one object with the fields of all parts."""
+        """Return the view of a struct or configuration.  For a model, return an object with all fields of its parts."""
         if not issubclass(kind, Model):
             return self._view(kind)
         return SimpleNamespace(**{name: getattr(self._view(part), name) for name, part in kind.owners.items()})

@@ -1,4 +1,4 @@
-"""Digests of the sources that turn kernels into machine code, computed when this process started.
+"""Digests of the sources that turn kernels into machine code, computed when this module is imported.
 
 The digests are part of the name under which compiled code is stored.
 """

@@ -1,4 +1,7 @@
-"""The scikit-learn estimators: one module for each family, and ``base`` for their common code."""
+"""The scikit-learn estimators: one module for each family.
+
+The common code is in ``base``, ``functions``, ``kernel_machine`` and ``parameters``.
+"""
 
 from __future__ import annotations
 

@@ -157,6 +157,7 @@ class KernelEstimator(Declared, BaseEstimator):
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
         """Return (center, scale, names) for a fitted scaler or a pipeline of scalers.
 
+        The scaler maps x to (x - center) * scale.
         names: the inputs' names, from the scaler if it has them, otherwise from the model; None if neither has names.
         """
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]

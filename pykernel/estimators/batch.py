@@ -188,8 +188,9 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
     bias, and ``|w|`` is the norm of w in the kernel's space. alpha and bias solve ``(K + ridge I) alpha + 1 bias = y`` with
-    ``1' alpha = 0``. Two classes share one function, which is positive for ``classes_[1]``. With more classes, there
-    is one function for each class, and the class whose function has the largest value is predicted.
+    ``1' alpha = 0``, where K is the Gram matrix of the samples, and 1 is a vector of ones. Two classes share one
+    function, which is positive for ``classes_[1]``. With more classes, there is one function for each class, and the
+    class whose function has the largest value is predicted.
 
     Parameters
     ----------
@@ -235,9 +236,9 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
     """Kernel ridge regression on classes coded as 1 and -1: a kernel expansion over all samples, without a bias.
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, where ``|f|`` is the norm of
-    f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``. Two classes share one function, which is positive
-    for ``classes_[1]``. With more classes, there is one function for each class, and the class whose function
-    has the largest value is predicted.
+    f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``, where K is the Gram matrix of the samples. Two
+    classes share one function, which is positive for ``classes_[1]``. With more classes, there is one function for each
+    class, and the class whose function has the largest value is predicted.
 
     Parameters
     ----------
@@ -281,7 +282,8 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
     bias, and ``|w|`` is the norm of w in the kernel's space. alpha and bias solve ``(K + ridge I) alpha + 1 bias = y`` with
-    ``1' alpha = 0``. All labels share one kernel and one ridge, so scale the labels to similar magnitudes.
+    ``1' alpha = 0``, where K is the Gram matrix of the samples, and 1 is a vector of ones. All labels share one kernel
+    and one ridge, so scale the labels to similar magnitudes.
 
     Parameters
     ----------
@@ -327,8 +329,9 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     """Kernel ridge regression (the mean of a Gaussian process): a kernel expansion over all samples, without a bias.
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, where ``|f|`` is the norm of
-    f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``. The model has no bias: if the labels' mean is
-    far from zero, subtract it first. All labels share one kernel and one ridge, so scale the labels to similar magnitudes.
+    f in the kernel's space. alpha solves ``(K + ridge I) alpha = y``, where K is the Gram matrix of the samples. The
+    model has no bias: if the labels' mean is far from zero, subtract it first. All labels share one kernel and one
+    ridge, so scale the labels to similar magnitudes.
 
     Parameters
     ----------

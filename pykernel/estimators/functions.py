@@ -54,7 +54,7 @@ class Expansion(KernelEstimator):
         counts = weights > 0
         where.need(
             counts.sum() > 1,
-            f"sample_weight is above 0 for only {counts.sum()} of {len(X)} samples; leave-one-out needs two or more",
+            f"sample_weight is above 0 for only {counts.sum()} of {len(X)} samples; cross-validation needs two or more",
         )
         return weights[counts], counts
 
@@ -88,7 +88,10 @@ class Expansion(KernelEstimator):
         raise NotImplementedError
 
     def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
-        """Return the section [label] of a spec.  columns: the inputs' names, from which the labels' names must differ."""
+        """Return the section [label] of a spec.
+
+        columns: the inputs' names, if any.  If a label has the same name as an input, the labels' names are left out.
+        """
         if hasattr(self, "classes_"):
             return label_section(columns, self._label_names, classes=self.classes_.tolist())
         return label_section(columns, self._label_names, self.alpha_.shape[1])

@@ -40,7 +40,8 @@ BLOCK = 2**22
 MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that are also fields of a Machine."""
 RESOLUTION = 1e-12
-"""Leave-one-out predictions are considered equal if they differ by less than this fraction of the largest target."""
+"""For the calibration, a function's leave-one-out predictions are treated as equal if half their range is at most this
+fraction of the largest target's magnitude."""
 RESOLVED = 0.01
 """A warning is issued if the rounding error in float32 exceeds this fraction of the functions' standard deviation."""
 
@@ -59,13 +60,14 @@ PARAMETERS = {
         "gaussian": ``exp(-|a - b|^2 / (2 sigma^2))``. "laplacian": ``exp(-gamma |a - b|_1)``. "matern12", "matern32"
         and "matern52": ``exp(-r)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``.
         "polynomial": ``(gamma a'b + coef0)^degree``. "linear": ``a'b``. "sigmoid": ``tanh(gamma a'b + coef0)``; this
-        kernel is not positive definite, so it needs a large ``ridge``, except in the KernelFisherClassifier. A
-        MercerKernel, which may be normalised or custom, is used with its own parameters: no width is chosen.""",
+        kernel is not positive definite, so support vector machines refuse it, and LS-SVM and kernel ridge regression
+        need a large ``ridge`` with this kernel. A MercerKernel, which may be normalised or custom, is used with its own
+        parameters: no width is chosen.""",
     ),
     "sigma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Width of the Gaussian kernel, in the inputs' unit. None: chosen by cross-validation from 13 widths around the
+        Width of the Gaussian kernel, in the inputs' unit. None: chosen by cross-validation from widths around the
         typical distance between samples. A sequence: chosen from these values.""",
     ),
     "gamma": Parameter(
@@ -113,8 +115,8 @@ PARAMETERS = {
     "basis_params": Parameter(
         kind=dict[str, Any] | None,
         text="""dict
-        How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.select.select_basis``, such as
-        ``method``, ``candidates``, ``tau`` and ``epsilon``.""",
+        How vectors are chosen if ``basis`` is a number or, for support vector machines, None: parameters of
+        ``pykernel.bases.select.select_basis``, such as ``method``, ``candidates``, ``tau`` and ``epsilon``.""",
     ),
     "cv": Parameter(
         default="deleted",
@@ -195,7 +197,8 @@ ATTRIBUTES = {
         Mean squared difference between ``loo_predictions_`` and the functions' targets.""",
     "calibration_": """ndarray of shape (n_functions, 2)
         Coefficients (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. If
-        the predictions are unrelated to the class, a is 0 and p is the class's share of the samples.""",
+        the class is not more frequent at larger predictions, a is 0, and p is about the class's share of the
+        samples.""",
     "n_features_in_": """int
         Number of inputs.""",
     "feature_names_in_": """ndarray of shape (n_features_in_,)
@@ -205,7 +208,10 @@ OF_CLASSIFIERS = ("classes_", "loo_press_", "calibration_")
 
 
 class KernelMachine(Expansion):
-    """Base of kernel machines with a closed-form solution: training, leave-one-out, and conversion to a spec."""
+    """Base of kernel machines with a closed-form solution: training, leave-one-out, and conversion to a spec.
+
+    Support vector machines inherit from this class, too, but are trained by their own code.
+    """
 
     _family, _attributes = PARAMETERS, ATTRIBUTES
     _words: ClassVar[dict[str, str]] = {
@@ -380,7 +386,10 @@ class KernelMachine(Expansion):
         return given is not None
 
     def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the expansion vectors, and the position of each among the samples; for vectors given as an array, it is -1."""
+        """Return the expansion vectors, and the position of each among the samples.
+
+        If the vectors are given as an array, all positions are -1.
+        """
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
     def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:

@@ -26,9 +26,10 @@ class Told(NamedTuple):
     """The device's report after each row of a stream, as arrays with one entry for each row.
 
     level: the smoothed novelty, (n_samples,).  threshold: the level above which there is an alarm, (n_samples,).
-    alarm: True if the row's status is an alarm, (n_samples,) of bool.  since: number of rows since the alarm began, or 0
-    if there is no alarm, (n_samples,) of int.  blame: each sensor's share in the present alarm or, if there is
-    none, in the latest alarm, (n_samples, n_features).  kind: the kind of alarm as a word, or "" if there is no alarm, (n_samples,) of str.
+    alarm: True if the row's status is an alarm, (n_samples,) of bool.  since: length of the alarm so far, in rows, or 0
+    if the latest accepted row is not in alarm, (n_samples,) of int.  blame: each sensor's share in the present alarm
+    or, if there is none, in the latest alarm, (n_samples, n_features).  kind: the kind of alarm as a word, or "" if
+    there is no alarm, (n_samples,) of str.  An alarm keeps its kind in gaps of up to five quiet rows.
     """
 
     level: np.ndarray
@@ -44,11 +45,11 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
 
     A bank of Gaussians, one for each regime of the machine, learns the distribution of the rows; a linear model
     predicts each row from the previous row. A row is novel if it is unlike all regimes, if it does not follow from the
-    previous row, or if a sensor keeps repeating the same value. The monitor learns nothing during an alarm, but a
-    change that lasts ``relearn_after`` rows becomes normal.
+    previous row, or if a sensor keeps repeating the same value. As a rule, the Gaussians and the linear model learn
+    nothing during an alarm, but a change that lasts ``relearn_after`` rows becomes normal.
 
     ``monitor`` takes rows in time order, and gives the same results as a microcontroller, bit for bit. ``predict`` and
-    ``score_samples`` evaluate each row separately, as if this row followed the last learned row.
+    ``score_samples`` evaluate each row separately, as if this row came next.
 
     Parameters
     ----------
@@ -59,14 +60,15 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     level_, threshold_ : float
         Smoothed novelty after the last row, and the limit above which there is an alarm.
     since_ : int
-        Number of rows since the present alarm began; 0 without an alarm.
+        Length of the present alarm so far, in rows; 0 if the latest accepted row is not in alarm.
     blame_ : ndarray of shape (n_features,)
         Each sensor's share in the present alarm or, if there is none, in the latest alarm.
     kind_ : str
         The kind of alarm: "jump", "drift", "stuck" or "noise" for a change of one sensor, "regime" for a new
-        combination of values, or "unknown". Empty if there is no alarm.
+        combination of values, or "unknown". Empty if there is no alarm. An alarm keeps its kind in gaps of up
+        to five quiet rows.
     regimes_ : ndarray of shape (components,)
-        Fraction of the latest rows in each regime; -1 for a rejected regime, 0 for a regime that is not used yet.
+        Fraction of the latest rows in each regime; -1 for a rejected regime, 0 for a Gaussian without a regime.
     offset_ : float
         The negative of the present threshold, which is also defined during the warm-up, although the device raises no
         alarms then. In the first quarter of the warm-up, it is the negative of the largest possible level.
@@ -235,7 +237,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return Told(states[:, 0], states[:, 1], alarm, states[:, 2].astype(int), blame, np.array(kinds, str))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the negative of each row's novelty, as if this row followed the last learned row.
+        """Return the negative of each row's novelty, as if this row came next.
 
         O(components n_features^2) for each row.
 

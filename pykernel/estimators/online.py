@@ -23,25 +23,25 @@ RATE_EPOCHS = 5
 """Number of passes that ``fit`` makes for rules that correct only a part of each error.  All other rules solve least
 squares, where a second pass would count every sample twice."""
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
-"""Sections of a spec whose keys do not become parameters automatically: the estimators do not have these parameters, or they
-are declared in ``KERNEL``, ``COMMON`` or ``ANSWERS``."""
+"""Sections of a spec whose keys do not become parameters automatically.  Some of these keys are declared as
+parameters in ``KERNEL``, ``COMMON`` or ``ANSWERS``; the estimators have no parameters for the others."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
 """Parameter -> the parameter that it follows in signatures, although it is declared elsewhere."""
 OF_RULES = """{{{rules}}}
         How a sample changes the model. None: a model for raw data. Its rule is "spectrum-ekf" (with many inputs, the
-        smaller "spectrum-nlms"; for classes, "spectrum-softmax"), or "krls-t" if ``n_max`` or a kernel other than the
-        default is given. Numeric labels are centred, and their noise is estimated. If neither a width nor a kernel with
-        a width is given, the inputs are standardised and, for numeric labels, a linear part is added. A named rule
-        learns as its paper describes, without these additions. "klms": stochastic gradient. "qklms": as "klms", but a
-        sample near a stored vector changes only that vector's multiplier. "krls-t": recursive least squares that can
-        forget, and that estimates its predictions' variance. "fb-krls": least squares on the stored samples.
-        "sw-krls": least squares on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added
-        until the budget is full, and never removed. "knlms": normalised gradient steps for all multipliers; vectors are
-        added as with "ald-krls". Four rules learn linear models with an intercept: "nlms" and "rls" use the inputs,
-        "quadratic-rls" also uses their products, and "rff-rls" uses random Fourier features, which approximate a kernel.
-        Three rules learn sums of a few sinusoids, including their frequencies: "spectrum-ekf" with a Kalman filter,
-        "spectrum-nlms" with normalised gradient steps, and "spectrum-softmax", which is for classes only and estimates
-        probabilities."""
+        smaller "spectrum-nlms"; for classes, "spectrum-softmax"), or "krls-t" if ``n_max``, ``technique`` or a kernel
+        other than the default is given. Numeric labels are centred, and their noise is estimated. If neither a width
+        nor a kernel with a width is given, the inputs are standardised and, for numeric labels, a linear part is
+        added. A named rule learns as its paper describes, without these additions. "klms": stochastic gradient.
+        "qklms": as "klms", but a sample near a stored vector changes only that vector's multiplier. "krls-t":
+        recursive least squares that can forget, and that estimates its predictions' variance. "fb-krls": least
+        squares on the stored samples. "sw-krls": least squares on the latest ``n_max`` samples. "ald-krls": recursive
+        least squares; vectors are added until the budget is full, and never removed. "knlms": normalised gradient
+        steps for all multipliers; as with "ald-krls", vectors are never removed. Four rules learn linear models with
+        an intercept: "nlms" and "rls" use the inputs, "quadratic-rls" also uses their products, and "rff-rls" uses
+        random Fourier features, which approximate a kernel. Three rules learn sums of a few sinusoids, including
+        their frequencies: "spectrum-ekf" with a Kalman filter, "spectrum-nlms" with normalised gradient steps, and
+        "spectrum-softmax", which is for classes only and estimates probabilities."""
 COMMON = {
     "precision": Parameter(
         "",
@@ -95,7 +95,7 @@ ANSWERS = {
         ``predict`` returns the class whose probability times weight is largest. A dict gives the weights of some
         classes; all others have the weight 1. A sequence gives one weight for each of ``classes_``. "balanced": a class
         that makes up the fraction c of the labels has the weight 1 / sqrt(c). Probabilities do not change. None: all
-        weights are equal. Only for models without a rule.""",
+        weights are equal. Only without a rule, a kernel or ``n_max``.""",
     ),
 }
 """Parameters of predictions: intervals for numbers, and weights for classes."""
@@ -127,10 +127,11 @@ class _BudgetedKernelModel(Streaming):
     def novelty(self, X: Any) -> np.ndarray:
         """Return the novelty (residual power) of each sample.  O(n_max (n_max + n_features)) for each sample.
 
-        Novelty is the squared distance of ``k(x, .)`` from the span of the expansion vectors. It is near 0 close to these
-        vectors, and between 1 and ``1 + ridge`` far from all of them. If the technique keeps no matrix, novelty is
-        ``1 - k(x, v)^2`` for the nearest vector v. No labels are needed, so a drifting sensor or a new operating point can be
-        detected before the model has learned it.
+        Novelty is the squared distance of ``k(x, .)`` from the span of the expansion vectors, as a fraction of
+        ``k(x, x)``. It is near 0 close to these vectors. With a Gaussian, Laplacian or Matérn kernel, it is between 1
+        and ``1 + ridge`` far from all of them. If the model keeps no matrix, novelty is
+        ``1 - k(x, v)^2 / (k(x, x) k(v, v))`` for the nearest vector v. No labels are needed, so a drifting sensor or a
+        new operating point can be detected before the model has learned it.
 
         Parameters
         ----------
@@ -159,8 +160,8 @@ class _BudgetedKernelModel(Streaming):
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         """Return True if the spec gets a section [kernel]: if the rule has a kernel, or if a parameter of the kernel is given.
 
-        With a linear rule, the spec refuses this section.  Without a rule, this section makes the spec choose a default
-        rule that has a kernel.
+        If the rule has no kernel, the spec refuses this section.  If no rule is given, the default rule depends on the
+        kernel in this section.
         """
         return values["rule"] in declared("kernel") or bool(self._stated(*KERNEL))
 
@@ -179,14 +180,14 @@ class _BudgetedKernelModel(Streaming):
 class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     """Kernel regression that learns online, in fixed memory, bit for bit as on a microcontroller.
 
-    The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is predicted,
-    and ``rule`` determines how the error of the prediction is corrected. When the budget is exceeded, the least important vector
-    is removed. With several labels, all share the vectors v_i, but each has its own multipliers alpha_i. There are also rules for
-    linear models of the inputs, of their products or of random features: use such a model as a baseline, or instead of
-    a kernel expansion if it is good enough. Other rules learn sums of a few sinusoids, including their frequencies. If
-    ``rule`` is None, the model takes raw inputs and raw labels, and learns sinusoids, or a kernel expansion if ``n_max``
-    is given. If a kernel rule is given by name, the model has no intercept, so subtract the mean of the labels if it is
-    far from zero.
+    The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is
+    predicted, and ``rule`` determines how the error of the prediction is corrected. When the budget is exceeded, most
+    kernel rules remove the vector that ``technique`` selects. With several labels, all share the vectors v_i, but
+    each has its own multipliers alpha_i. There are also rules for linear models of the inputs, of their products or
+    of random features: use such a model as a baseline, or instead of a kernel expansion if it is good enough. Other
+    rules learn sums of a few sinusoids, including their frequencies. If ``rule`` is None, the model takes raw inputs
+    and raw labels, and learns sinusoids, or a kernel expansion if ``n_max`` is given. If a kernel rule is given by
+    name, the model has no intercept, so subtract the mean of the labels if it is far from zero.
 
     Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
     starts from a fitted estimator therefore predicts and learns exactly as the estimator does, bit for bit.
@@ -203,8 +204,9 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         The learned state (``model_.memory``), and the functions that work on this state.
     status_counts_ : dict of str to int
         Number of updates with each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
-        MERGED (linear rules: DONE); REFUSED_INPUT, REFUSED_LABEL (beyond a limit), REFUSED_MULTIPLIER or
-        REFUSED_WEIGHT (learning would diverge). A refused sample leaves the model unchanged.
+        MERGED (rules without vectors: DONE); OBSERVED (only the standardiser was updated);
+        REFUSED_INPUT, REFUSED_LABEL (beyond a limit), REFUSED_MULTIPLIER or REFUSED_WEIGHT (a multiplier or a
+        weight could become too large). A refused sample leaves the model unchanged.
         RESTARTED: learning diverged, and the model began anew.
     n_features_in_ : int
         Number of inputs.
@@ -220,10 +222,11 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     Most parameters set a key of the spec; docs/reference/spec.md describes these keys. A parameter that does not apply
     to the rule or the technique is refused.
 
-    An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
-    O(n_max^2 + n_max n_features) with the other techniques and with least-squares rules, regardless of the number of
-    samples. A prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` values, and
-    ``n_max ** 2`` more for each matrix that is kept. ``pykernel plan`` chooses a model.
+    An update costs O(n_max n_features) operations with the techniques "nt", "at", "fklms", "fmklms", "afklms" and
+    "afmklms", and O(n_max^2 + n_max n_features) with the other techniques and with least-squares rules, regardless of
+    the number of samples. A prediction costs O(n_max n_features). The state has about
+    ``n_max * (n_features + n_outputs)`` values, and about ``n_max ** 2 / 2`` more for each matrix that is kept.
+    ``pykernel plan`` chooses a model.
 
     Parameters are read when learning starts, by ``fit`` or the first ``partial_fit``; later ``partial_fit`` calls
     continue with ``spec_``. Samples are not shuffled: they are learned in the given order.
@@ -402,13 +405,13 @@ def _tells(estimator: BudgetedKernelClassifier) -> bool:
 class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel):
     """Kernel classification that learns online, in fixed memory, bit for bit as on a microcontroller.
 
-    With two classes, the model is one function, ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max`` kernels, and
-    its sign determines the class. With more classes, there is one function for each class, and the class whose function
-    has the largest value is predicted (one-vs-rest). The functions share the vectors, but each function has its own
-    multipliers. Most rules train a function to be at least 1 for its class and at most -1 for
-    other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and also the rule
-    "spectrum-softmax". If ``rule`` is None, the model takes raw inputs. Each function is then the sum of a linear part
-    and a few sinusoids whose frequencies are learned; if ``n_max`` is given, a kernel expansion replaces the sinusoids.
+    With two classes, the model is one function, ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max`` kernels,
+    and its sign determines the class. With more classes, there is one function for each class, and the class whose
+    function has the largest value is predicted (one-vs-rest). The functions share the vectors, but each function has
+    its own multipliers. Most rules train a function to be at least 1 for its class and at most -1 for other classes.
+    The rules and techniques of `BudgetedKernelRegressor` are available, and also the rule "spectrum-softmax". If
+    ``rule`` is None, the model takes raw inputs. Each function is then the sum of a linear part and a few sinusoids
+    whose frequencies are learned; if ``n_max`` is given, each function is a kernel expansion instead.
 
     Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
     starts from a fitted estimator therefore classifies and learns exactly as the estimator does, bit for bit.
@@ -428,8 +431,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         The learned state (``model_.memory``), and the functions that work on this state.
     status_counts_ : dict of str to int
         Number of updates with each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
-        MERGED (linear rules: DONE); REFUSED_INPUT (beyond the limit), REFUSED_MULTIPLIER or REFUSED_WEIGHT (learning
-        would diverge). A refused sample leaves the model unchanged. RESTARTED: learning diverged, and the model began anew.
+        MERGED (rules without vectors: DONE); OBSERVED (only the standardiser was updated);
+        REFUSED_INPUT (beyond the limit), REFUSED_MULTIPLIER or REFUSED_WEIGHT (a multiplier or a weight could become
+        too large). A refused sample leaves the model unchanged. RESTARTED: learning diverged, and the model began anew.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)

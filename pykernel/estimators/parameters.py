@@ -60,7 +60,7 @@ left out."""
 
 
 def plain(value: Any) -> Any:
-    """Convert a NumPy scalar, such as a value of a parameter grid, to a Python number."""
+    """Return the value.  A NumPy scalar, such as a value of a parameter grid, is converted to a Python object."""
     return value.item() if isinstance(value, np.generic) else value
 
 

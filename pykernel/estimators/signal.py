@@ -55,7 +55,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         Number of raw samples from the start of one window to the start of the next; it must divide ``window``. None: the
         same as ``window``.
     rate : float, default=None
-        Raw samples per second, for ``bands`` and features in Hz.
+        Raw samples per second; needed for ``bands`` and for the features "centroid", "dominant" and "flatness".
     features : sequence of str, or dict of sequences, default=None
         Features of each channel in a window, such as ``["mean", "rms"]``; a dict has a separate list for each channel.
     bands : sequence of (float, float), default=None
@@ -164,7 +164,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         UserError
             If there are too few rows for the first features, or the magnitude of a value exceeds ``max_abs``.
         ValueError
-            If X contains anything but finite numbers. NaN is refused: for a missing raw sample, a device calls
+            If X contains anything but finite numbers. NaN is refused: for a missing raw sample, the firmware calls
             ``NAME_gap``, after which windows and lags start again. Transform the parts before and after a gap
             separately.
         """

@@ -38,8 +38,8 @@ COMPARED_L1 = 1000
 """The same limit for linear programming machines.  It is lower, because HiGHS's time grows faster than the number of samples."""
 ROUGH_PRICE = 1.0
 """Smallest tolerance in the cross-validation of a linear programming machine; it replaces a smaller ``tol``.  Each fold's
-training starts with the vectors of the training on all samples, and adds vectors until no price is above 1 plus the
-tolerance."""
+training starts with the vectors of the training on all samples, and adds vectors until no price (defined in
+``pykernel.training.lp``) is above 1 plus the tolerance."""
 ROUGHLY = 64
 """Maximum number of vectors in the greedy bases with which widths and C are compared."""
 
@@ -135,8 +135,9 @@ ATTRIBUTES = {
         Coefficients (a, b) of Platt's sigmoid ``1 / (1 + exp(a f + b))`` for each function f, fitted to
         ``cv_predictions_``.""",
     "interrupted_": """bool
-        Whether Ctrl-C ended the training; the model then uses the last finished basis. If Ctrl-C ended only the
-        cross-validation, ``cv_error_`` is NaN, and a classifier has no probabilities.""",
+        Whether Ctrl-C ended the training or the cross-validation. If it ended the training, the model uses the last
+        finished basis. If it ended the cross-validation, ``cv_error_`` is NaN, and a classifier has no
+        probabilities.""",
     "n_features_in_": OF_MACHINES["n_features_in_"],
     "feature_names_in_": OF_MACHINES["feature_names_in_"],
 }
@@ -151,7 +152,10 @@ class _SupportVectorMachine(KernelMachine):
     _grows = True
 
     def _fit_machine(self, X: np.ndarray, targets: Targets, counts: np.ndarray, duals: Duals) -> np.ndarray:
-        """Choose width and C, train on the samples with a weight above 0, and return the functions' cross-validated values, (n, o)."""
+        """Choose width and C, and train on the samples with a weight above 0.
+
+        Returns the functions' cross-validated values for these samples, (samples, functions).
+        """
         values = self._given()
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)

@@ -383,7 +383,10 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
     _words: ClassVar[dict[str, str]] = {"{error}": "Mean squared error"}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose widths, ridge and the number of steps, and train on all samples.
+        """Choose widths, ridge and the number of steps, and train.
+
+        If there are more than 2,000 samples, a tenth of them is set aside, and determines when each search ends. If
+        there are more than 50,000, only 50,000 of them are used for the final training, drawn at random.
 
         Parameters
         ----------
@@ -479,7 +482,10 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
     _words: ClassVar[dict[str, str]] = {"{error}": "Error rate"}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose widths, ridge and the number of steps, train on all samples, and calibrate.
+        """Choose widths, ridge and the number of steps, train, and calibrate.
+
+        If there are more than 2,000 samples, a tenth of them is set aside, and determines when each search ends. If
+        there are more than 50,000, only 50,000 of them are used for the final training, drawn at random.
 
         Parameters
         ----------

@@ -90,6 +90,7 @@ class CModel:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row, then learn it.  Returns (answers, statuses), like HostModel.prequential.
 
+        If the main question is a reading, it is called after the row is learned.
         y: the labels; if there are none, an array of shape (rows, 0).
         predict: whether to predict.  If the model does not learn, it always predicts, and the statuses are those of the
         predictions.

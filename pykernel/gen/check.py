@@ -72,19 +72,20 @@ def check(
     tell: Tell = lambda text: None,
     devices: Devices = (),
 ) -> Report:
-    """Run a stream through the reference and through the C code built by every compiler found, and compare states,
-    statuses and outputs.
+    """Run a stream through the host model and through the C code built by each compiler, and compare states, statuses
+    and outputs.
 
     memory: the state from which the model starts, if it has learned already.
-    stream: (inputs, labels), which replaces ``mixed_stream``.  If there are no labels, pass None or an array of shape
-    (samples, 0).
+    stream: (inputs, labels), which replaces ``mixed_stream``.  Without labels, the second element is None or an array
+    of shape (samples, 0).
     levels: the compiler flags of each build.  The last default level is left out for compilers that do not accept its
     flags.
-    progress: called with the fraction of the work that is done, from 0 to 1, and with the next step.  If not given, steps
-    that take longer than two seconds are announced on standard error.
+    compilers: names of the compilers.  If not given, all compilers that are found are used.
+    progress: called with the fraction of the work that is done, from 0 to 1, and with the next step.  If not given,
+    ``told_late`` shows the progress.
     engine: the only engine that simulates the model.  If not given, the first engine of ``engines_of_a_check`` simulates
     it, and each of the other engines is compared with the first one after all builds, as a witness.
-    tell: called with a sentence for each verdict, as soon as it is known.
+    tell: called with a sentence for each verdict, as soon as it is known, and with a sentence before each witness runs.
     devices: see ``Reference``.
     """
     x, y = stream_of(spec, samples, seed, stream)
@@ -135,7 +136,9 @@ def _sizes(project: Project, c: Compiler) -> dict[str, int]:
 
 
 def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[], dict[str, int]]) -> None:
-    """Add the measured sizes to the rows of a compiler."""
+    """Add the measured sizes to those rows of a compiler that are equal to the host.  If the sizes cannot be measured,
+    these rows count as different, with the error message as their difference.
+    """
     equal = [row for row in rows if row["compiler"] == c.name and row["equal"]]
     try:
         found: dict[str, Any] = {**measured()}
@@ -146,7 +149,7 @@ def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[
 
 
 class Device(Protocol):
-    """Generated C that runs on the host, in an emulator or on a board."""
+    """Generated C that runs on the host, in an emulator or on a board; or a ``Host`` with another engine."""
 
     memory: Memory
 
@@ -154,8 +157,8 @@ class Device(Protocol):
         """Call NAME_<name> on the model."""
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it.  Returns (outputs, statuses).  If the model does not learn, the statuses are
-        those of the predictions.
+        """Predict each row, then learn it.  Returns (outputs, statuses).  If the main question is a reading, it is
+        called after the row is learned.  If the model does not learn, the statuses are those of the predictions.
         """
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -171,8 +174,8 @@ class Device(Protocol):
 class Step(NamedTuple):
     """Calls to one function: a call for each row in ``rows``, or a single call without a sample.
 
-    A step of the kind "learn" predicts each row and then learns it, "hash" reads the state's hash, and "init" resets the
-    model.  after: the end of an error message, such as " after update 99", which says when the calls were made.
+    A step of the kind "learn" runs ``prequential``, "hash" reads the state's hash, and "init" resets the model.
+    after: the end of an error message, such as " after update 99", which says when the calls were made.
     """
 
     kind: Literal["learn", "hash", "init", "action", "visit", "question", "reading"]
@@ -182,7 +185,7 @@ class Step(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The values that the calls of a step wrote, the statuses that they returned, and a checksum of the memory after them."""
+    """The values and the statuses of a step's calls, and a checksum of the memory after these calls."""
 
     name: str
     values: np.ndarray
@@ -208,9 +211,10 @@ class Host(HostModel):
 class Reference:
     """The host's results on a stream, with which every build of the C code is compared.
 
-    The stream is processed in parts.  In each part, every row is predicted (or the main question is asked about it) and then
-    learned.  Next, the program's questions are called on some rows of the part (on all rows if nothing is learned), and
-    then its readings.  ``hash`` is the ``state_hash`` after the last row was learned, before anything else changes the model.
+    The stream is processed in parts.  In each part, the main question, usually ``predict``, is asked about every row,
+    and then the row is learned.  A main question that is a reading is called after the row is learned.  Next, the
+    program's questions are called on some rows of the part (on all rows if nothing is learned), and then its readings.
+    ``hash`` is the ``state_hash`` after the last row was learned, before anything else changes the model.
 
     For a program with actions or visits, a second pass runs the last rows of each part through a new model.  In each part
     of this pass, the actions in ``between`` are called and some of the rows are visited before the questions.  After the
@@ -372,7 +376,7 @@ class Reference:
     def _header(self, device: CModel) -> dict[str, Any]:
         """Check that the C code converts floats, even those halfway between two counts, to the same counts as the host.
 
-        Returns the entries that this changes in the report's row; {} if all counts are equal.
+        Returns the entries that replace those of the report's row; {} if all counts are equal.
         """
         values = near_halves(self.spec)
         different = self.spec.raw_inputs(values) != device.counts(values)
@@ -380,7 +384,7 @@ class Reference:
         return {"equal": False, "first_difference": told} if different.any() else {}
 
     def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
-        """Return the report's row for another engine: whether all of its results equal the reference's."""
+        """Return the report's row for another engine: whether all of its results equal those of ``self.engine``."""
         say(0.7, text := f"{engine} compiles the model, and learns the same samples")
         tell(f"{text}, which takes some seconds")
         verdict = self.verdict(self.fresh_host(engine))
@@ -391,7 +395,7 @@ class Reference:
     def verdict(self, device: Device) -> dict[str, Any]:
         """Run the stream on a device of any kind.
 
-        Returns entries for the report's row.  "equal" is whether all results equal the host's.
+        Returns entries for the report's row.  "equal" is whether all results equal the host's and the self-test passes.
         """
         selftest = "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"
         results: list[list[Result]] = []
@@ -427,7 +431,9 @@ class Reference:
         return f"{t - self.edges[which]} of {self.devices[which][0]}"
 
     def _differences(self, second: bool, device: Device, same: int) -> Iterator[str]:
-        """Yield the differences in one pass, row by row, beginning with the first step whose results differ."""
+        """Yield the differences in one pass: first those after ``init``, then, row by row, those in the first step
+        whose results differ and in all later steps.
+        """
         host, asks = self.fresh_host(), self.spec.program.asks
         where = (f"in {self.engine}", f"in {device.engine}") if isinstance(device, Host) else ("on the host", "in C")
         answer = "prediction" if asks == "predict" else asks

@@ -151,7 +151,7 @@ def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> 
 
 @functools.cache
 def _zig_cache() -> Path:
-    """Return a folder for zig's cache.  No other user can write to this folder, because zig links the files in its cache.
+    """Return a folder for zig's cache.  zig links the files in its cache, so no other user may write to the folder.
 
     The folder is in the user's cache folder; if that cannot be used, in the folder for temporary files; or else it is a
     new temporary folder.

@@ -162,7 +162,9 @@ def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
 
 
 def _filled(functions: Functions) -> list[str]:
-    """Return the capacities of arrays that may be partly used: loops over these arrays end at a count that is read from memory."""
+    """Return the capacities of arrays that may be partly used.  Loops over these arrays begin or end at a variable or a
+    field.
+    """
     found: set[str] = set()
     for function in functions.values():
         counted = {
@@ -187,7 +189,7 @@ def _ranged(spec: Spec) -> bool:
 
 
 def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
-    """Return the inputs' ranges in C: their middles and half their widths; {} if all inputs have the same limit."""
+    """Return the inputs' ranges in C: their middles and half their widths; {} unless ``_ranged``."""
     if not _ranged(spec):
         return {}
     low, high = spec.input_ranges
@@ -198,7 +200,9 @@ def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
 
 
 def _used_capacities(spec: Spec, code: ModelCode) -> dict[str, int]:
-    """Return the capacities that occur in code or memory, and the public capacities, which every header defines."""
+    """Return the capacities that occur in code or memory, and the public capacities, which every header defines.
+    Without labels, OUTPUTS does not count as public.
+    """
     texts = [line for lines in code.printed.values() for line in lines]
     texts += [each["declaration"] for each in (*code.slots, *code.tables)]
     words, macro = set(re.findall(r"\w+", " ".join(texts))), code.printer.macro

@@ -1,6 +1,6 @@
 """Generate a check's program for a board or an emulated CPU.  The program executes the jobs that the host sends.
 
-This module makes the program's C code and the list of jobs.
+This module makes the program's C code, and numbers the functions that a job can call.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Finding:
     ended: whether the analysis finished.  why: the reason if the analysis did not finish.  checks: name of an assertion
     -> whether it was proved.
     coverage: C function -> (number of statements reached, number of all statements).  passed: (file, line) of each
-    assertion about NaN, which only WP can prove.
+    assertion about NaN that Eva does not prove, and that is left to WP.
     """
 
     call: Call

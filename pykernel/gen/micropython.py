@@ -30,8 +30,9 @@ def micropython_files(
 ) -> dict[str, str]:
     """Return the module's C code, and the files for MicroPython's builds with make and CMake: path -> text.
 
-    sources: paths of the model's C files.  Calls with callbacks are left out, because an exception in a callback would stop NAME_restore
-    halfway.
+    NAME_store and NAME_restore are left out, because an exception in a callback would stop NAME_restore halfway.  The
+    template has its own code for NAME_save and NAME_load.
+    sources: paths of the model's C files.
     """
     name = context["name"]
     if name in NAMES or keyword.iskeyword(name) or name in sys.stdlib_module_names:

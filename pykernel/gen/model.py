@@ -120,5 +120,5 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
 
 
 def bare(code: str) -> str:
-    """Remove comments and line breaks from C code."""
+    """Replace each run of comments and white space in C code with one space."""
     return re.sub(r"(/\*.*?\*/|\s)+", " ", code, flags=re.DOTALL)

@@ -42,8 +42,8 @@ def package_files(
 ) -> dict[str, str]:
     """Return build files, manifests and examples for the C files among ``sources``.
 
-    checks: results for VALIDITY.md (see gen.record).  The only text from the spec in these files is the model's name,
-    which is a C identifier.  The files contain no column names.
+    From the spec, these files have the model's name, which is a C identifier, and the summary.
+    checks: results for VALIDITY.md (see gen.record).
     """
     packaged = {
         "sources": [path for path in sources if path.endswith(".c")],
@@ -63,7 +63,7 @@ def package_files(
 
 
 def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return the instruction bounds of a check's result: macro name in the header -> bound."""
+    """Return the instruction bounds of a check's result: name in a comment of the header -> bound."""
     target = re.sub(r"\W", "_", row["target"].split()[0]).upper()
     return {f"{prefix}_{name.upper()}_MAX_INSTRUCTIONS_{target}": most for name, most in bounds_of(row)}
 

@@ -120,8 +120,8 @@ def build(
 ) -> Project:
     """Return everything that ``generate`` writes.
 
-    checks, said: results for VALIDITY.md, its HTML and the manifest (see ``gen.record``).  annotated: whether the C code
-    has annotations for a proof.
+    checks, said: results for VALIDITY.md, its HTML and the manifest (see ``gen.record``).  The header also has the
+    instruction bounds in ``checks``.  annotated: whether the C code has annotations for a proof.
     """
     try:
         return _build(spec, memory, checks, also, annotated, said or {})
@@ -274,7 +274,7 @@ def stamp_of(files: Mapping[str, str]) -> str:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """Return the value of NAME_hash for this memory.
 
-    Where pykernel reports this hash after a number of samples, each sample was predicted before it was learned.
+    Where pykernel reports this hash after a number of samples, the main question was asked about each sample.
     """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 

@@ -79,7 +79,8 @@ def proof_of(spec: Spec, levels: tuple[str, ...]) -> Proof:
 
 
 FEW = 4
-"""Largest number of elements in a field that is analysed case by case.  Each element doubles the number of cases."""
+"""Largest number of elements in a field that is analysed case by case.  Each element at least doubles the number of
+cases."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,10 @@ class _Range:
         return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
 
     def split(self, level: str, counts: bool) -> list[str]:
-        """Return annotations, to be placed before a call, that make Eva analyse each value in a count's range separately.
+        """Return annotations, to be placed before a call, that make Eva analyse cases separately.
 
-        If the memory may have any bytes, values below and above the range are separate cases, too.
+        If the field is a single count (``counts``), each value in the range is a case.  If the memory may have any
+        bytes, values below and above the range are cases, too.
         """
         names = [] if self.slot.scalar else [[str(i)] for i in range(self.slot.shape[0])]
         places = [self.place(each) for each in names or [[]]]

@@ -93,7 +93,7 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     said |= {
         "misra": misra(made.sources) or said["misra"],
         "tools": _tools(),
-    }  # if cppcheck is not installed, its earlier result stays, because it is about the same C code
+    }  # if cppcheck is not installed or fails, its earlier result stays, because it is about the same C code
     reached = _coverage(spec, report)
     for result in report.rows:
         row = _row(result, report, recorded) | _cells(
@@ -124,7 +124,7 @@ def _said(folder: Path) -> dict[str, str]:
 
 
 def misra(sources: Mapping[str, str]) -> str:
-    """Return a sentence with the findings of cppcheck's MISRA C:2012 add-on; "" if cppcheck is not installed."""
+    """Return a sentence with the findings of cppcheck's MISRA C:2012 add-on; "" if cppcheck is missing or fails."""
     if not shutil.which("cppcheck"):
         return ""
     with tempfile.TemporaryDirectory() as place:
@@ -173,7 +173,7 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
 def _coverage(spec: Spec, report: Report) -> dict[str, str]:
     """Return the cells "coverage", the lines that the self-test runs, and "faults", the faults that it detects.
 
-    Returns {} unless gcc has compiled the C code on this machine and all rows are equal.
+    Returns {} unless gcc has compiled the C code on this machine, all rows are equal, and gcov works.
     """
     built = {row["compiler"] for row in report.rows if report.ok and not {"target", "board"} & set(row)}
     project = build(spec)

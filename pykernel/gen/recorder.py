@@ -15,7 +15,7 @@ from pykernel.spec.model import Spec
 CALL = 24
 """Largest number of characters in a recorded call."""
 OFTEN = 16
-"""Number of rows between two frames that name the columns."""
+"""Number of rows and calls between two of the frames that describe the recording.  One such frame names one column."""
 AROUND = 2 + 1 + 2 + 1 + 4
 """Number of bytes in a row's frame besides the parts: two zeros around the frame, kind, number, mask of the parts, CRC."""
 

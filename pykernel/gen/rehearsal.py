@@ -40,19 +40,20 @@ center."""
 ROWS = 4
 """Largest number of centers, apart from the last center."""
 MOVED = 4
-"""Distance between the first and the last center, in units of a usual sample's distance."""
+"""Without a signal stage: the distance between the first and the last center, in each number of a sample, in units of
+the sizes for usual samples (see ``_places``)."""
 DAMAGE = 2.0**40
 """The number with which the model's numbers are overwritten, so that the code that enforces limits runs.  A product of
 three such numbers stays within float32."""
 
 
 class Kind(IntEnum):
-    """The kind of a sample: its number in the sequence, modulo 16.
+    """The kind of a sample: the number of its step, modulo 16.
 
     The kinds 8 to 11 form a narrow cluster.  Kinds that are not listed are usual samples.
     """
 
-    GATHERED = 1  # this and the next sample are taken without labels; their labels come later
+    GATHERED = 1  # for this and the next sample, separate calls take the sample and its label
     MIDDLE = 3
     PARTLY = 4  # if the model fills in missing inputs: one input is missing
     ASKED = 5  # all questions are asked about this sample before it is learned
@@ -87,7 +88,7 @@ class Sequence:
     """The part of the sequence that depends on the model.
 
     steps: number of samples that the rule sees.  stride: raw samples per step.
-    centers: (rows, numbers of a sample).  sizes: twice the largest distances from a center.
+    centers: (rows, numbers of a sample).  sizes: about twice the largest distances from a center.
     halvings: how many times ``sizes`` is halved for a usual sample.  label_halvings: how many times ``label_size`` is halved.
     moved: the first step whose samples are around the last center.  back: the first later step whose samples are around the other
     centers again.
@@ -120,7 +121,8 @@ class Calls:
     Bit i of a mask is for entry i.  The next bit is for the state's hash, and the two bits after it set a switch to 1 or to -1.
     kinds: calls with a sample of each kind.  events: (step, calls before the calls for the sample's kind).
     guards: calls with an impossible count in a field.  struck: calls with overwritten numbers.  last: calls at the end.
-    learn: entries that learn a sample.  With a signal stage, only these are called for the raw samples within a step.
+    learn: entries that learn a sample.  With a signal stage, only these are called for the second and later raw samples
+    of a step.
     """
 
     entries: tuple[Entry, ...]
@@ -411,7 +413,7 @@ def damage(spec: Spec) -> int:
 
 
 def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
-    """Return the fields of reals that the C code has.
+    """Return the persistent fields of reals that the C code has.
 
     Fields of a signal stage are left out, because with other numbers the stage could divide by zero.
     """

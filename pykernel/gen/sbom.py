@@ -13,7 +13,7 @@ LICENCE = [{"license": {"id": "0BSD"}}]
 
 
 def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[str, str]) -> str:
-    """Return JSON that depends only on the files: it has no time and no serial number.
+    """Return JSON that depends only on the arguments: it has no time and no serial number.
 
     files: the folder's files.  Only those in src/ are listed, because a firmware contains only these.
     hashes: numbers that identify the model.

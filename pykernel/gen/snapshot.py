@@ -1,8 +1,8 @@
 """Compute the context of the template for the C file that saves and restores a model.
 
 A snapshot must be checked before any part of it is copied into the model, and there is no RAM for a second model.  So
-the program's kernel ``valid``, which only reads fields, is printed a second time, as C99 that reads the stored model
-element by element, through a callback.  In this code, arrays are byte positions in the snapshot.
+the program's kernel ``valid``, which only reads fields, is printed as C99 that reads the stored model element by
+element, from memory or through a callback.  In this code, arrays are byte positions in the model.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def snapshot_context(
 def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]]:
     """Return tables of the numbers in a model: their positions, how many there are, and the ends of their declared ranges.
 
-    One table has the integers with ranges from 0, the widest type first.  Another table has the reals with ranges from 0, followed by the
-    reals with ranges that are symmetric about 0; this table has no lower ends.
+    One table has the integers with ranges from 0, the widest type first.  Another table has the reals with ranges from
+    0, followed by the reals with ranges that are symmetric about 0.  These two tables have no lower ends.
     """
     declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     found: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}

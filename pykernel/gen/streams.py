@@ -25,7 +25,8 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     dtype = np.dtype(np.float64) if int16 else spec.real.dtype
     x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input_max_abs / 4)
     if spec.expansion is not None:
-        # samples are near the model's vectors, because farther away the kernel values, and so the answers, are 0
+        # half of the samples are near the model's vectors, because farther away the kernel values, and so the answers,
+        # are 0
         vectors = np.array(spec.expansion.vectors, float)
         visits = own.random(samples) < 0.5
         x[visits] += vectors[own.integers(0, len(vectors), samples)][visits]
@@ -84,7 +85,8 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
     """Return a stream of raw samples that exercises every code path: waves, steps, constants, saturation, many scales,
     NaN and infinities.
 
-    For a model that learns labels from the firmware, the labels are a noisy function of the signal.  Their types and shapes are as in ``mixed_stream``.
+    For a model that learns labels from the firmware, the labels are a noisy function of the signal.  The inputs have
+    the shape (samples, CHANNELS).  The types of both arrays, and the shape of the labels, are as in ``mixed_stream``.
     """
     assert spec.signal is not None
     rng, channels = np.random.default_rng([seed, 2]), spec.width
@@ -135,8 +137,9 @@ def stream_of(
     """Return the stream of a check: ``stream`` or, if it is None, a mixed stream.  Raises UserError if ``samples``
     is below 1.
 
-    For a monitor whose alarms are answered, four fifths of a mixed stream are ``machine_rows``; without them, there would
-    be few alarms and no new states.
+    If the model is a monitor whose alarms the firmware can acknowledge or reject, the finite numbers in the first four
+    fifths of a mixed stream are replaced with ``machine_rows``.  Otherwise there would be few alarms and no new states.
+    A monitor with a signal stage gets the mixed stream unchanged.
     """
     if samples < 1:
         raise UserError(f"samples is {samples}; it must be 1 or more")

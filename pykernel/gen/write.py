@@ -29,10 +29,10 @@ def raw(content: str | bytes) -> bytes:
 def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = False) -> list[Path]:
     """Write texts and bytes to paths below the folder.  Raises UserError before the first write if a file must not be written.
 
-    An existing file is replaced only if the folder's manifest.json lists it with its present content, or if ``force``
-    is true.  Files of the same model that are not in the new manifest.json are removed, unless they were changed by
-    hand.  A folder with another model is refused unless ``force`` is true.  With ``force``, files of the other model stay if
-    no new file has their name.
+    An existing file other than manifest.json is replaced only if the folder's manifest.json lists it with its present
+    content, or if ``force`` is true.  Files of the same model that are not in the new manifest.json are removed, unless
+    they were changed by hand.  A folder with another model is refused unless ``force`` is true.  With ``force``, files
+    of the other model stay if no new file has their name.
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):

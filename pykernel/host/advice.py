@@ -1,7 +1,7 @@
 """Find out why a model is bad, and what to change in its spec.
 
-Each test looks for the signs of one known problem in the statistics of a simulation.  The changes that it proposes are
-tried on the same rows.
+Each test looks for the signs of one known problem in the statistics of a simulation.  The changes that a test proposes
+can be tried on the rows of this simulation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ UNLIKE = 10.0
 """Largest acceptable ratio between the standard deviations of two inputs."""
 WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
 """A model is worse than a simple predictor if its error is more than WORSE times the predictor's error, and if the t
-statistic of the difference between their mean squared errors, computed from BLOCKS blocks of rows, is above CHANCE.
+statistic of the difference between their mean squared errors, computed from up to BLOCKS blocks of rows, is above
+CHANCE.
 """
 KEPT = 64
 """Number of rows that ``Signs`` keeps: those whose labels are farthest from the running mean."""
@@ -51,7 +52,7 @@ of the other labels. Outliers are reported if they cause at least the fraction D
 WORTH = 0.95
 """A change is reported only if the error with it is at most this fraction of the error without it."""
 FEW = 200
-"""Minimum number of scored rows; if there are fewer, nothing is reported."""
+"""Minimum number of scored rows in the second half of the rows; if there are fewer, nothing is reported."""
 FEW_LABELS, HALF = 20, 0.5
 """A class is missed if it has at least FEW_LABELS rows but fewer than HALF times the mean number of rows per class, and
 if its recall is below HALF.
@@ -138,9 +139,13 @@ Change = tuple[str, Content]
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
     """Return a list of the problems that were found, each as {test, value, why, change}.
 
-    Without ``trial``, every problem that a test finds is reported.  With ``trial``, each change is tried together with
-    the changes reported before it, and is reported only if it reduces the error that these leave over the second half
-    by at least 5 %.
+    Without ``trial``, changes are proposed untried, and the tests for too few digits and for missing inputs are left
+    out.
+
+    With ``trial``, each change is tried together with the changes reported before it.  A problem is then reported only
+    if a change reduces the remaining error over the second half by at least 5 %.  There are two exceptions.  Outlying
+    labels and missed classes are reported without a trial.  A better simple predictor is reported even if no change
+    helps.
     """
     return _Adviser(simulation, trial).found()
 
@@ -255,7 +260,7 @@ class _Adviser:
         found = found[found[:, 0] >= self.half][: self.scored // 100]
         if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
             return
-        # element k: the mean of r r over all rows except the first k + 1 rows of ``found``
+        # element i: the mean of r r over all scored rows except the first i + 1 rows of ``found``
         rest = np.maximum(r2 - np.cumsum(found[:, 1]), 0) / (self.scored - 1 - np.arange(len(found)))
         count = int(np.argmin(np.append(found[:, 1] > OUTLYING**2 * rest, False)))
         outlying = float(found[:count, 2].sum())
@@ -422,7 +427,7 @@ class _Adviser:
     def _linear(self, name: str) -> list[Change]:
         """Return a list with the change that replaces the model with the linear model ``name``.
 
-        The list is empty if no linear model has this name.
+        The list is empty if no linear model has this name, or if the spec has precision int16.
         """
         made = linear_specs(self.spec).get(name)
         if made is None or self.spec.real.is_int16:
@@ -467,7 +472,10 @@ class _Adviser:
         return kept
 
     def _propose(self, test: str, value: float, why: str, changes: list[Change], always: bool = False) -> None:
-        """Report a finding, with the change that reduces the error most."""
+        """Report a finding with the change that reduces the error most or, without trials, with all changes.
+
+        If no change reduces the error enough, the finding is reported only if ``always`` is true.
+        """
         if self.now == 0:  # if the error is 0, as for constant labels, no change can reduce it
             return
         if self.trial is None:

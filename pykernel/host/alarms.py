@@ -12,7 +12,7 @@ from pykernel.spec.model import Spec
 ALARMS = 1000
 """Maximum number of alarms that are listed with their first and last rows."""
 UNTOLD = "unknown"
-"""The kind of an alarm that has too few rows to be classified."""
+"""The kind of an alarm whose fault is not one of the other kinds, or that has too few rows to be classified."""
 
 
 class Alarms:

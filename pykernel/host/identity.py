@@ -72,9 +72,9 @@ def identity(spec: Spec) -> Identity:
     """Return the facts that identify the states of this model.
 
     The facts do not include the source text of the algorithms, the model's name, parameters that only the self-test
-    reads, or compiler options.  Instead of its source text, each algorithm contributes a revision number,
-    which is raised whenever the bits that the algorithm computes change.  A custom kernel has no revision number, so every
-    byte of its file is included.
+    reads, or compiler options.  Instead of its source text, each algorithm contributes the two numbers of its
+    ``Revision``.  One number is raised whenever the bits that the algorithm computes change, the other whenever its
+    values in memory get another meaning.  A custom kernel has no ``Revision``, so every byte of its file is included.
     """
     program, config, precision = spec.program, spec.config, spec.real
     code = specialised(spec)

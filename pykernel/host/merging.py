@@ -2,9 +2,10 @@
 
 All devices have the same spec, and each has learned from different samples.
 
-Sums.  Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.  The sums of several devices can be added, so
-the merged state equals the state of one model that has learned all samples.  Normalised least mean squares keeps no sums, so the
-merged weights are the mean of the devices' weights.
+Sums.  Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and the weights w = P sum phi y.  Here phi are the
+features of a sample, y is its label, and s is the prior variance of a weight.  The sums of several devices can be
+added, so the merged state equals the state of one model that has learned all samples.  Normalised least mean squares
+keeps no sums, so the merged weights are the mean of the devices' weights.
 
 Answers.  A new model is trained, by its usual update, on the devices' answers to inputs from the region where the
 devices have learned. These inputs are the vectors that the devices store, and random inputs with the means and standard
@@ -88,9 +89,9 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
     states: name of a device -> its snapshot, or the bytes of its state.  into: the spec of the merged state, by default ``spec``.
     ``into`` may differ from ``spec`` in the budget and in parameters that do not change the meaning of a state.
 
-    Cost: O(K F^3) for the sums of K devices with F features.  A merge by answers uses at most ASKED inputs in total,
-    and each input costs one prediction by every device and ROUNDS updates.  Raises UserError if the states cannot be
-    merged.
+    Cost: O(K F^3) for the sums of K devices with F features.  A merge by answers uses at most ASKED inputs in total.
+    Each input costs one prediction by every device, and ROUNDS updates and predictions of the new model.  Raises
+    UserError if the states cannot be merged.
     """
     into = spec if into is None else into
     require_meaning(spec, into, "the merged state")
@@ -199,10 +200,11 @@ def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
 
 
 def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the nearness of each row of ``x`` to the inputs that a device has learned.
+    """Return the nearness of each row of ``x`` to the region where a device has learned.
 
-    x: (rows, D).  own: the inputs that the device has learned, (own rows, D).  The nearness, (rows,), is the log density of
-    a Gaussian with the mean and the variances of ``own``, divided by D, so that it does not grow with the number of inputs.
+    x: (rows, D).  own: inputs from this region, as ``questions`` returns them, (own rows, D).  The nearness, (rows,),
+    is the log density, up to a constant, of a Gaussian with the mean and the variances of ``own``.  The variances are
+    increased as ``SURE`` describes.  The log density is divided by D, so that it does not grow with D.
     """
     variance = own.var(axis=0) + SURE * x.var(axis=0)
     variance[variance == 0] = 1.0  # a constant input does not distinguish devices
@@ -210,7 +212,7 @@ def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def together(told: np.ndarray, nearness: np.ndarray) -> np.ndarray:
-    """Return the joint answers: the mean of the devices' answers, weighted by the devices' nearness.
+    """Return the joint answers: the mean of the devices' answers, with weights proportional to exp(nearness).
 
     told: the answers, (K, rows, OUTPUTS) for K devices. nearness: (K, rows).
     """
@@ -219,8 +221,8 @@ def together(told: np.ndarray, nearness: np.ndarray) -> np.ndarray:
 
 
 def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return raw inputs from the region where a device has learned, (rows, D). If the device has learned nothing, the result
-    has no rows.
+    """Return at most ``most`` raw inputs from the region where a device has learned, (rows, D). If the device has
+    learned nothing, the result has no rows.
     """
     spec, memory = model.spec, model.memory
     found = np.zeros((0, spec.width))
@@ -308,7 +310,7 @@ def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
 
 def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarray:
     """Return the matrix M for which phi(x - a) = M phi(x - b), where b - a = ``by``.  phi consists of the inputs, their
-    products, and 1.
+    products if ``kind`` is PRODUCTS, and 1.
     """
     moved, dim = np.eye(features), len(by)
     moved[:dim, -1] = by

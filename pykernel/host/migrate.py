@@ -35,8 +35,8 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
     """Turn a snapshot of ``old`` into a snapshot of ``new`` with the same state.
 
     The specs may differ in parameters that control further learning, and in the budget.  With a larger budget, the
-    added places are zero, and the answers are the same bit for bit.  With a smaller budget, the old model's reduction
-    removes vectors one by one, in O(N^2 + N D) for each vector.
+    memory for the additional vectors is zero, and the answers are the same bit for bit.  If the state has more vectors
+    than a smaller budget allows, the old model's reduction removes vectors one by one, in O(N^2 + N D) for each vector.
     where: the beginning of the message about a refused snapshot.  Raises UserError if the state cannot be migrated.
     """
     found = snapshot.read(old, data, where, engine)
@@ -130,7 +130,7 @@ def require_meaning(old: Spec, new: Spec, where: str) -> None:
 
 
 def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
-    """Return key -> (old value, new value) for keys that differ.  The model's name and the names of columns are ignored."""
+    """Return key -> (old value, new value) for keys that differ.  The model's name is ignored."""
     before, after = (
         {"precision": spec.precision} | {f"[{section}] {key}": value for section, key, _, value in spec.given_keys()}
         for spec in (old, new)

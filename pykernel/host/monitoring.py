@@ -1,4 +1,4 @@
-"""Run a model without labels over a stream of samples, and keep its answers and alarms in constant memory."""
+"""Run a model without labels over a stream of samples, and summarise its answers and alarms in constant memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
     Returns:
     rows: number of initial rows.
     unlike: first and last row of each stretch of initial rows that is mostly in alarm.
-    scattered: median, over the blocks, of the fraction of rows in alarm, or 0 if this median is not unusual.
+    scattered: median, over the blocks, of the fraction of rows in alarm, or 0 if this median is usual or above MOSTLY.
     """
     begin, model = len(x) // 3, HostModel(spec)
     model.update(x[begin:])
@@ -64,7 +64,8 @@ class Monitoring(Run):
             raise UserError(f"{spec.name} learns from labels; simulate it with labels")
         super().__init__(spec, refresh_every=refresh_every)
         self.alarms = Alarms(spec) if spec.program.alarms else None
-        # the model runs many rows at once, so the cause of an alarm is read from a second model, which runs row by row
+        # the model runs many rows at once, so the cause of an alarm is read from a second model, which stops after each
+        # row in alarm
         self._twin, self._kind = HostModel(spec), 0
         self.course = Course(answer_names(spec))
         self._answers = np.zeros((0, len(self.course.names)))
@@ -143,7 +144,7 @@ class Monitoring(Run):
         became_normal: the numbers of the rows, after the warm-up, at which a regime was added.
         until_armed: the number of rows until the monitor is armed.
         relearn_after: the number of rows in alarm after which a new state becomes normal.
-        ``until_armed`` and ``relearn_after`` are only given for a monitor that is not armed from the first row.
+        ``until_armed`` and ``relearn_after`` are only given for a monitor that is armed after its commissioning.
         """
         parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
         if self.alarms is None:

@@ -80,7 +80,8 @@ class Pipeline:
         Returns the snapshot, or empty bytes if ``save`` is None.
         """
         spec, simulation, raw, columns = self.spec, self.simulation, recording.raw, Columns()
-        # forecasts have no raw rows: their steps come later, when the true values are known
+        # with forecasts, the raw rows of the steps are not known: ``steps_of`` yields a step only when the step's true
+        # value is known
         place = None if raw is None or spec.forecasts else raw.raw_row
         state = b""
         with all_or_none(), contextlib.ExitStack() as stack:

@@ -85,8 +85,9 @@ def log_rows(
 class Rows:
     """Consecutive rows of a log.
 
-    has: name of a column -> a Boolean array, (rows,), which is True where the cell is not empty.  The names "sample" and
-    "label" stand for all inputs and all labels.  For a model without labels, "label" is True where the sample was learned.
+    has: name of a column -> a Boolean array, (rows,), which is True where the cell is not empty.  The names "sample"
+    and "label" stand for all inputs and all labels.  If the spec replaces missing inputs, "sample" is True where at
+    least one input is given.  For a model without labels, "label" is True where the sample was learned.
     """
 
     first: int  # number of the first row, from 0
@@ -328,8 +329,10 @@ class LogColumns:
 
 
 def may_ask_alone(spec: Spec) -> bool:
-    """Return whether a log may have rows for which the device only answered. With a signal stage it may not, because every
-    raw row changes the state.
+    """Return whether a log may have the column ``learned``, which is 0 in a row for which the device only answered.
+
+    A model with labels does not need this column, because such a row has no label. With a signal stage there are no
+    such rows, because every raw row changes the state.
     """
     return spec.program.label_kind == "none" and not spec.program.reads
 
@@ -480,7 +483,7 @@ class Replay:
         return [main, *(question for question in asked if question != main)]
 
     def _take(self, x: np.ndarray, y: np.ndarray, label: bool, question: str | None) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the samples if they have labels, and ask the question.  Returns answers and statuses."""
+        """Ask the question, if any, and learn the samples if ``label`` is true.  Returns answers and statuses."""
         program, nothing = self.spec.program, np.zeros(len(x), np.int32)
         if label and program.learns:
             if question is None:

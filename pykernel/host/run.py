@@ -21,7 +21,7 @@ from pykernel.telling import stands_in
 DELAY_LIMIT = 10**6
 """Maximum delay of a label, in rows.  The delay is limited because rows are kept until their labels arrive."""
 ADVISE_AFTER = 100
-"""If more than this many consecutive labelled samples are refused, the report gives advice."""
+"""The report has a warning if, at the end of a run, more than this many samples in a row were refused."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Steps:
 
     labels: in the form of ``Batch.y``.
     predictions: one for each row, NaN (-1 for a class) where the input was refused.
+    learnt: whether each step passed a row to the learner, which may have refused the row.
     statuses: the status of learning in each step; it is valid where ``learnt`` is True.  If the model does not learn,
     these are the statuses of the predictions, and ``learnt`` is True everywhere.
     states: (rows, 3) for a model that raises alarms: level, threshold, and number of rows since the alarm began, after
@@ -57,8 +58,8 @@ class Run:
     The model answers for each row; then it learns a row.  With labels, the model learns the row that came ``delay``
     rows earlier, if all labels of that row are known.  The model is refreshed every ``refresh_every`` rows (0: never).
     A model that is trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that
-    does not learn only answers. With ``forecasts``, it may still have a delay, after which the simple predictors learn
-    each true value.
+    does not learn only answers. With ``forecasts``, such a model may have a delay, too: the simple predictors learn
+    each true value after this delay.
     """
 
     def __init__(
@@ -93,8 +94,8 @@ class Run:
         self.outside = Outside(spec)
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
-        self._labels_since = 0  # number of labels learned since the last training
-        self.visited = 0  # number of samples that were passed to ``visits`` after a training
+        self._labels_since = 0  # number of labels that became known since the last training
+        self.visited = 0  # number of samples that the functions in ``visits`` accepted
         self.coarse: str | None = None  # a warning if the precision is too coarse for numbers in the first rows
         self.streak = self.longest_streak = 0  # consecutive refused labelled samples: now, and at most
         self._why = ""
@@ -122,8 +123,8 @@ class Run:
         """Record the next steps."""
 
     def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
-        """Return the intervals of the next rows for ``Steps.ends``, computed before the model learns these rows. x, y: see
-        ``_score``.
+        """Return the intervals of the next rows for ``Steps.ends``.  This method is called before the model takes these
+        rows.  x, y: see ``_score``.
         """
         return np.zeros((len(x) - waiting, 0))
 
@@ -190,7 +191,7 @@ class Run:
         return status
 
     def finish(self, again: Iterable[Batch] = ()) -> None:
-        """After the last row, train the model if it has learned labels since its last training, and then pass all
+        """After the last row, train the model if labels became known since its last training, and then pass all
         learned samples to the functions in ``visits``. Do nothing if ``train_every`` is 0.
 
         again: all rows of the run once more, from which the learned samples are taken; needed only if ``visits`` is not
@@ -281,8 +282,8 @@ class Run:
 
     @property
     def warning(self) -> str | None:
-        """Advice for a model that was never trained, gets rows outside the range of its training rows, or keeps refusing
-        samples.  None if no advice is needed.
+        """A warning about a model that was never trained, got rows outside the range of its training rows, or refused
+        all of the last samples.  None if no warning is needed.
         """
         if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
             if not self.train_every:

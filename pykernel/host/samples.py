@@ -131,7 +131,10 @@ def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
 
 
 def stand_ins(spec: Spec) -> list[str]:
-    """Return the valid values of the key [input] missing for this spec."""
+    """Return the values of the key [input] missing with which this spec is valid and replaces missing inputs.
+
+    The list is empty for a spec with a custom kernel, for which no value is tried.
+    """
     content, found = spec.model_dump(mode="json", exclude_unset=True), []
     for way in WORDS if spec.custom is None else ():
         with contextlib.suppress(UserError):
@@ -141,7 +144,7 @@ def stand_ins(spec: Spec) -> list[str]:
 
 
 def _classes(part: Part, name: str, column: str, classes: Sequence[str], seen: Columns) -> np.ndarray:
-    """Return the class index of each cell, (rows,) int32, with -1 for an empty cell."""
+    """Return the class index of each cell, (rows,) int32, with -1 for an empty cell or a word for a missing class."""
     known = {"": -1} | {each: i for i, each in enumerate(classes)}
     cells, lines = part.columns[column], part.lines
     found = [known.get(cell) for cell in cells]
@@ -167,7 +170,8 @@ def times_of(path: str | Path, rows: int) -> np.ndarray | None:
     """Return the time of each row, in seconds since 1970, (rows,), from the first column of ISO 8601 dates.
 
     Dates without a UTC offset count as UTC.
-    The result is None if no column has dates, if a cell is not a date, if times decrease, or if the table does not have ``rows`` rows.
+    The result is None if the first row has no date, if a cell of the column is not a date, if times decrease, if all
+    times are equal, if the table does not have ``rows`` rows, or if it cannot be read.
     """
     try:
         with contextlib.ExitStack() as stack:

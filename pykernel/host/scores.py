@@ -125,8 +125,8 @@ class Errors:
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Return the mean absolute error (mae) and root mean square error (rmse) of each predictor from row ``first`` on.
 
-        Rows are counted from the beginning of the window that contains ``first``; the result has this row as ``first_row``.
-        An error is None if no row was counted.
+        Rows are counted from ``first_row`` on, which is the first row of the window that contains ``first``.  An error
+        is None if no row was counted.
         """
         start, part = self.kept.since(first)
         k, n = len(self.names), part[0]
@@ -248,9 +248,9 @@ class Course:
 
         Windows that begin before row ``first`` are left out, unless all windows begin before this row.
 
-        The curves are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an
-        alarm), and ``mean`` and ``largest``, the mean and the maximum of each value, (windows, values), with NaN for
-        windows without an answer.
+        The curves are ``row`` (the windows' middles), ``level`` (the highest level in each window), ``threshold`` (the
+        last threshold in each window), and ``alarm`` (whether a window has an alarm).  ``mean`` and ``largest`` are the
+        mean and the maximum of each value, (windows, values), with NaN for windows without an answer.
         """
         where, table = self.kept.longer(windows)
         late = where[:, 0] >= first

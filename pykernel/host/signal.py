@@ -51,8 +51,9 @@ class SignalStage:
     def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:
         """Take raw rows, (rows, CHANNELS).
 
-        Returns two arrays: the status of each row, and the reading's values after each row, which are NaN before the first
-        step is complete.
+        reading: "signal" for the features, or "measures" for the values from which the features are computed.
+        Returns two arrays: the status of each row, and the features or measures after each row.  These are NaN after a
+        row if the stage has none yet, or none since the last gap.
         """
         raw = self.spec.raw_inputs(raw)
         if raw.shape[1:] != (self.spec.width,):
@@ -124,7 +125,7 @@ class RawRows:
         """
         # descriptions of the first number beyond its limit, and of the first infinite number
         self._far = self._odd = ""
-        self._largest = np.zeros(len(self._limits))  # for each channel: the largest absolute value in a refused row
+        self._largest = np.zeros(len(self._limits))  # for each channel: the largest magnitude in rows beyond max_abs
 
     def counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the batches unchanged, and count their rows."""
@@ -250,11 +251,11 @@ def delay_of(spec: Spec, delay: int) -> int:
 
 
 def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = None) -> Iterator[Batch]:
-    """Yield, in batches, the samples that a model gets from recorded rows.  With a signal stage, each step gives one sample: its
-    features and a label.
+    """Yield, in batches, the samples that a model gets from recorded rows.  With a signal stage, each step gives one
+    sample: the step's features and a label.
 
     stage: the signal stage that takes the raw rows.  The label of a forecast is the measure ``ahead`` steps later, or
-    NaN if the recording ends earlier or a row in between is missing.  If labels come from the firmware, a step's label
+    NaN if the recording ends earlier or a row in between is refused.  If labels come from the firmware, a step's label
     is the label of its last raw row.
     """
     if spec.signal is None:

@@ -1,8 +1,8 @@
 """Simple predictors that every model should beat.
 
-A model with labels is compared with the last label, the running mean of the labels (for classes, the most frequent class), and a
-linear model.  A model without labels is compared with the largest |z| of an input and the Mahalanobis distance. In a
-plan, such a model is also compared with an EWMA chart and a VAR(1).
+A model with labels is compared with the last label, the running mean of the labels (for classes, the most frequent
+class), and two linear models.  In a plan, a model without labels is compared with the largest |z| of an input, the
+Mahalanobis distance, an EWMA chart and a VAR(1).
 """
 
 from __future__ import annotations
@@ -157,6 +157,7 @@ def simple_bytes(spec: Spec) -> dict[str, int]:
 
 class Distances:
     """Two distances of each row from the mean of earlier rows: the largest |z| of an input, and the Mahalanobis distance.
+    z is the distance of an input from its mean, in standard deviations.
 
     Rows are taken in blocks of ``BLOCK`` rows.  The mean and the covariance are those of about the last ``HORIZON`` rows
     before the current block.  In the first block the distances are 0.
@@ -182,7 +183,10 @@ class Distances:
         return found if dim <= LINEAR_MOST else {"max |z|": found["max |z|"]}
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Return the distances of the next rows, (rows, predictors), with NaN for a row that has a NaN or an infinity."""
+        """Return the distances of the next rows, (rows, predictors).
+
+        They are NaN for a row with an infinity, or with a NaN that is not replaced by the mean.
+        """
         found, start = np.zeros((len(x), len(self.names))), 0
         while start < len(x):
             end = min(len(x), start + self.BLOCK - self.rows % self.BLOCK)
@@ -249,7 +253,11 @@ class Rivals:
         return found | ({"VAR(1)": own} if dim <= LINEAR_MOST else {})
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Return the levels of the next rows, (rows, baselines), with NaN for a row that has a NaN or an infinity."""
+        """Return the levels of the next rows, (rows, baselines).
+
+        Infinities are treated like NaN.  The levels are NaN for a row with a NaN that is not replaced by the mean.  The
+        level of the VAR(1) is also NaN for the row after a row with a NaN.
+        """
         first = Distances.BLOCK - self.own.rows % Distances.BLOCK
         return np.concatenate([self._step(part) for part in np.split(x, range(first, len(x), Distances.BLOCK))])
 

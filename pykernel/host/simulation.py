@@ -25,10 +25,10 @@ class Simulation(Run):
     Row t is predicted, or classified, and then row t - delay is learnt, so that no label is used before it is known.  A
     row that lacks one of its labels is only predicted.  If the model never gets labels, the simple predictors learn the
     labels of the first ``until`` rows, or all labels if ``until`` is None, and the report says so.  Errors are counted
-    only after the first known label.  Before that label, all predictors answer 0, and a single huge label could
-    dominate the error of the whole stream.  The model is refreshed every ``refresh_every`` rows (0: never).  A model
-    that is trained from stored samples is trained after every ``train_every`` labels (0: never).  If the model does not
-    learn, it only predicts.
+    only after the first known label.  Before that label, a predictor that has learned nothing answers 0, and a single
+    huge label could dominate the error of the whole stream.  The model is refreshed every ``refresh_every`` rows (0:
+    never).  A model that is trained from stored samples is trained after every ``train_every`` labels (0: never).  If
+    the model does not learn, it only predicts.
 
     Raises UserError for a model without labels, because such a model has no errors. ``Monitoring`` runs such models.
     """
@@ -66,7 +66,7 @@ class Simulation(Run):
             self.coverage = Coverage(spec.outputs, nothing)
         self.losses: Errors | None = None
         if self.model.has("probability"):
-            # for the same reason, a second model gives -log p of the true class; the baseline is the classes' frequencies so far
+            # for the same reason, a second model gives probabilities; the baseline is the classes' frequencies so far
             self._second = HostModel(spec)
             self.losses, self._came = Errors(("model", "base rate")), np.ones(len(self.classes))
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     """Return the state that a model reaches if ``simulate`` runs it over a recording without delay.
 
-    Raises UserError if the recording cannot be read or if no row was learned.
+    A model that is trained from stored samples is trained once, after the last row.  Raises UserError if the model does
+    not learn, if the recording cannot be read, if no row was learned, or if the training fails.
     """
     if not spec.program.learns:
         raise UserError(f"{spec.name} does not learn, so it cannot start from a recording; leave {option('start')} out")

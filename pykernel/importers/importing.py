@@ -55,11 +55,11 @@ def from_sklearn(
     a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear model, a network with
     one hidden layer (``MLPRegressor``, ``MLPClassifier``) or a kernel machine of pykernel. The steps before it can be
     scalers, selections, projections and kernel features. docs/guide/importing.md lists steps, kernels and parameters.
-    Nothing is trained again. ``NAME_predict`` writes what ``decision_function`` returns; for regressors, what
-    ``predict`` returns; for ``MLPClassifier``, the values from which the probabilities are computed. ``NAME_classify``
-    writes the index of the class that ``predict`` returns. If ``SignalFeatures`` is the first step, the spec has a
-    ``[signal]``: ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and ``NAME_classify_newest`` write the
-    answers.
+    Without ``vectors``, nothing is trained again. ``NAME_predict`` writes what ``decision_function`` returns; for
+    regressors, what ``predict`` returns; for ``MLPClassifier``, the values from which the probabilities are computed.
+    ``NAME_classify`` writes the index of the class that ``predict`` returns. If ``SignalFeatures`` is the first step,
+    the spec has a ``[signal]``: ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and
+    ``NAME_classify_newest`` write the answers.
 
     Parameters
     ----------
@@ -67,13 +67,15 @@ def from_sklearn(
     name : str
         Prefix of every symbol and file in C.
     precision : {"float32", "float64", "int16"}
-        int16: integer arithmetic, for CPUs without an FPU. This precision supports Gaussian, Laplacian, Matern,
-        polynomial and linear kernels.
+        int16: integer arithmetic, for CPUs without an FPU. This precision supports networks, and Gaussian, Laplacian,
+        Matern, polynomial and linear kernels.
     max_abs : float, or for int16 a sequence of floats, optional
         Largest magnitude of an input; the device refuses samples beyond it. By default, ``max_abs`` is a million times
-        the largest number in the model's vectors, or less if that could overflow. With int16, ``max_abs`` is the
-        largest |x - center|: one number for all inputs, or one for each input. Its default is the range of the vectors,
-        extended by half of this range on either side. For raw samples, ``max_abs`` is a parameter of ``SignalFeatures``.
+        the largest number in the model's vectors, or less if that could overflow. A linear model has no vectors; the
+        size of its inputs is derived from the scalers before it. A network gets 1e12 or, with ``data``, a limit for
+        each input. With int16, ``max_abs`` is the largest |x - center|: one number for all inputs, or one for each
+        input. Its default is the range of the vectors or of ``data``, extended by half of this range on either side.
+        For raw samples, ``max_abs`` is a parameter of ``SignalFeatures``.
     inputs : sequence of str, optional
         Names of the inputs, or of the raw samples' channels. By default, the names that the estimator saw in a data frame.
     classes : sequence of str, optional
@@ -189,7 +191,8 @@ def load_model(
     precision, max_abs, inputs, classes, distance, vectors, data
         As in ``from_sklearn``.
     start : path, optional
-        For a spec: a file that ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
+        For a spec: a file with the snapshot that ``NAME_save`` or ``NAME_store`` wrote, or with the
+        ``NAME_STATE_BYTES`` bytes of a device's state.
     trust_code : bool
         For a spec with a custom kernel: execute the Python file in ``[kernel] source``.
 
@@ -377,7 +380,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     undecided: number of compared rows whose class depends on rounding: within the rounding error, a function is zero, or
     the two largest functions are equal.  The classes and votes of these rows do not affect ``ok``.
     difference: the largest difference between the source's decision values at rows of x and the device's values at the
-    same rows, rounded to its precision.
+    same rows, after these rows were rounded to the device's precision.
     rounding: the largest differences that come from rounding the inputs ("inputs"), from the model's numbers ("model"),
     and from the device's sums ("sum").
     allowed: the largest difference that rounding can cause in any row.
@@ -454,7 +457,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
 
 Asked = list[tuple[np.ndarray, Any]]
-"""What to ask a source: pairs of an array of inputs and the indices of those of its answers that are compared."""
+"""What to ask a source: pairs of an array of inputs and the indices of the rows whose answers are compared."""
 
 
 def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, Asked, int]:
@@ -554,7 +557,7 @@ def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def _alone(step: Any) -> Any:
-    """Return the step, set to run in one process, because a file may ask for any number of processes."""
+    """Return the step, set to run in one process, because its ``n_jobs`` may ask for any number of processes."""
     if getattr(step, "n_jobs", None) is None:
         return step
     step = copy.copy(step)

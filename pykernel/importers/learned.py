@@ -84,10 +84,12 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     """Return the stored vectors as a machine, and a function that computes the whole model's answers. The function
     takes rows of scaled inputs and returns an array (rows, F).
 
-    The machine contains only the model's kernel part, without the labels' running mean, the gain, the linear part, and
-    the limits.  If the state's weights are integers or belong to other coordinates, the machine's weights are fitted to
-    the model's answers at the vectors by ridge regression.  where: the beginning of error messages.
-    O(n^2 (n + D)). Raises UserError.
+    If the state has floating-point weights of its vectors, the machine contains only the model's kernel part: without
+    the labels' running mean, the gain, the linear part, and the limits of the predictions.  If the state's weights are
+    integers or belong to other coordinates, the machine's weights are fitted to the model's answers at the vectors by
+    ridge regression, after the mean of these answers has been subtracted.
+
+    where: the beginning of error messages.  O(n^2 (n + D)) for n vectors of D inputs.  Raises UserError.
     """
     host = HostModel(spec.inner)
     host.memory.copy_from(memory)
@@ -142,7 +144,9 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
 
 
 def _vectors(spec: Spec, memory: Memory) -> np.ndarray:
-    """Return the stored vectors as scaled inputs, (n, DIM), from the state, or from flash if the state has no vectors."""
+    """Return the stored vectors as scaled inputs, (n, DIM), from the spec's [expansion] or, without this section, from
+    the state.
+    """
     if spec.expansion is not None:
         return np.array(spec.expansion.vectors, np.float64)
     found = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)

@@ -504,7 +504,7 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
     sure = transform != "NONE" and functions == 1
     for found in after.computed(graph, node, rows).values():
         if _same(found, rows) or (functions == 1 and _same(found, rows[:, 1:])):
-            continue  # for two classes, the result has two columns, -f and f, or only the column f
+            continue  # for two classes, the result has a column for each class, or only one for the second class
         FILE.need(transform == "LOGISTIC" and _same(found, rows / rows.sum(axis=1, keepdims=True)), STRANGE)
         sure = True
     if sure:

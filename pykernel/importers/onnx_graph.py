@@ -23,7 +23,7 @@ ONNX_LIMIT, NODES = 4 * 2**20, 2**14
 byte of the file, and the votes of 64 classes take 9,500 nodes.
 """
 JOINED = OUTPUTS_LIMIT
-"""Maximum number of inputs of a node.  Nodes that add up the votes for a class have the most inputs."""
+"""Maximum number of inputs or outputs of a node.  Nodes that add up the votes for a class have the most inputs."""
 ML, FLOAT_LISTS = "ai.onnx.ml", AttributeProto.FLOATS
 FLOAT, TEXT, FLOATS = TensorProto.FLOAT, TensorProto.STRING, (TensorProto.FLOAT, TensorProto.DOUBLE)
 SVM = {
@@ -97,7 +97,11 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a graph.  kind: the operation's name, with the domain if the operation is not known."""
+    """A node of a graph.
+
+    kind: the operation's name.  The domain precedes the name if ONNX does not define the domain, or if the operation is
+    known only in another domain.
+    """
 
     kind: str
     inputs: tuple[str, ...]
@@ -113,7 +117,7 @@ class Graph:
     tables: dict[str, np.ndarray]
     input: str
     type: int  # type of the input's numbers
-    width: int | None  # number of inputs, if the file gives it
+    width: int | None  # length of the input's rows, if the file gives this length
     outputs: list[str]
 
 

@@ -193,11 +193,11 @@ def _svc(model: Any, where: Place) -> Machine:
 
 
 def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, told: str) -> Machine:
-    """Return the machine as a classifier by libsvm's functions for pairs of classes.  sizes: the number of vectors of
-    each class.
+    """Return the machine as a classifier whose functions are libsvm's functions for pairs of classes.
 
-    sigmoids: the sigmoid's parameters A and B by name, if the model has probabilities. Probabilities of more than two
-    classes cannot be translated to C. told: the beginning of a note that they are left out, such as "probability=True is".
+    sizes: the number of vectors of each class.  sigmoids: the sigmoid's parameters A and B by name, if the model has
+    probabilities.  Probabilities of more than two classes cannot be translated to C.  told: the beginning of a note
+    that the probabilities are left out, such as "probability=True is".
     """
     count = len(machine.classes or ())
     if count > 2:
@@ -235,7 +235,10 @@ def _kernel_ridge(model: Any, where: Place) -> Machine:
 
 
 def _gaussian_process(model: Any, where: Place) -> Machine:
-    """Read the mean of a Gaussian process: std * (K alpha) + mean, with K = c + s k(x, v) and k one of ``_terms``."""
+    """Read the mean of a Gaussian process: std * (K alpha) + mean.
+
+    K = c + s k(x, v) is the sum of ``_terms``: c is the sum of the constant terms, and the other terms have the same k.
+    """
     terms = _terms(model.kernel_, where)  # before the vectors are converted, to refuse a wrong kernel early
     vectors = table(model.X_train_, where)
     dim = vectors.shape[1]
@@ -297,8 +300,10 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     """Return the sections [kernel], [learning] and [expansion] of a spec that computes the mean and variance of a Gaussian
     process with rule "nystrom".
 
-    With K = A (K1 + noise I) = A L L' for the samples and z(x) = L^-1 k1(x), the mean is w'z with w = L' A alpha, and
-    the variance is A (k1(x, x) - |z|^2) plus the variance of the white noise.  Raises UserError, one sentence.
+    The kernel is A k1, where A is the sum of the factors in ``_terms``.  K1 is the matrix of k1 for the samples, and
+    K1 + noise I = L L'.  With z(x) = L^-1 k1(x), the mean is w'z with w = L' A alpha, and the variance is
+    A (k1(x, x) - |z|^2) plus the variance of the white noise.  These formulas hold for targets that scikit-learn has
+    scaled.  The sections contain the numbers for unscaled targets.  Raises UserError, one sentence.
     """
     from sklearn.gaussian_process import GaussianProcessRegressor
 
@@ -438,7 +443,10 @@ def _linear(model: Any, where: Place) -> Machine:
 
 
 def _perceptron(model: Any, where: Place) -> Machine:
-    """Read MLPRegressor and MLPClassifier.  For several classes, the functions are the values before the softmax."""
+    """Read MLPRegressor and MLPClassifier.
+
+    For more than two classes, the functions are the values before the softmax.
+    """
     classes, last = None, "identity"
     if hasattr(model, "classes_"):
         kind, classes = model._label_binarizer.y_type_, tuple(np.asarray(model.classes_).tolist())
@@ -504,7 +512,11 @@ def told_apart(machine: Machine, classes: tuple[Any, ...], where: Place) -> Mach
 
 
 def _calibrated(model: Any, where: Place) -> Machine:
-    """Read a calibrated classifier: its functions are g = -(a f + b), and its probabilities are 1 / (1 + exp(-g))."""
+    """Read a calibrated classifier.
+
+    Its functions are g = -(a f + b), where f are the functions of the classifier inside.  Its probabilities are
+    1 / (1 + exp(-g)).
+    """
     found = model.calibrated_classifiers_
     where.need(
         len(found) == 1, f"averages {len(found)} classifiers, which is not supported; fit the model with ensemble=False"
@@ -590,7 +602,11 @@ def _one_vs_rest(model: Any, where: Place) -> Machine:
 
 
 def joined(machines: Sequence[Machine], where: Place) -> Machine:
-    """Return one machine with the functions of all machines.  Raises UserError if kernels or scalings differ."""
+    """Return one machine with the functions of all machines.
+
+    Raises UserError if the machines differ in their kernels or inputs, or if kernel machines differ in their scalings.
+    Linear machines may differ in their scalings.
+    """
     from scipy.linalg import block_diag  # type: ignore[import-untyped]
 
     first = machines[0]
@@ -643,7 +659,7 @@ def _in_units_of(machine: Machine, other: Machine) -> Machine:
     )  # fmt: skip
 
 
-# ----------------------------------------------------------------------------------------------------- their parts
+# --------------------------------------------------------------------------------------------- targets and columns
 
 
 def require_targets(count: int, where: Place) -> None:

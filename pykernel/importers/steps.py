@@ -1,7 +1,9 @@
 """Fold the steps before a model in a pipeline into the model: affine maps, selections of inputs, and kernel features.
 
-A chain of scalers, selections and projections is one affine map.  For a linear model, the map is multiplied into the
-weights. For a kernel of distances or products, the map must be equivalent to a center and a factor for each input.
+A chain of scalers, selections and projections is one affine map.  A map without a matrix becomes the model's center and
+scale.  The matrix of a projection is multiplied into the vectors of the model.  The model must then be linear, a
+network, a model on random Fourier features, or a kernel machine with a kernel of products, not of distances.  For a
+kernel of products, a constant that the map adds after the matrix must be equivalent to another center of the inputs.
 """
 
 from __future__ import annotations
@@ -311,7 +313,8 @@ def affine_of(estimator: Any, where: Place) -> Affine:
 def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
     """Return the machine composed with a map before it: x -> machine(affine(x)).
 
-    O(n D^2) with a matrix.  Raises UserError if the result cannot be translated to C.
+    O(n D^2) for n vectors and D inputs if the map has a matrix.  Raises UserError if the result cannot be translated
+    to C.
     """
     where.need(
         affine.width == machine.taking,
@@ -401,7 +404,10 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
 
 
 def composed(machine: Machine, features: Machine, where: Place) -> Machine:
-    """Compose a linear machine with features that are the functions of another machine.  O(n W F)."""
+    """Compose a linear machine with features that are the functions of another machine.
+
+    O(n W F) for n vectors, W features and F functions.
+    """
     where.need(
         machine.linear,
         f"has a {machine.function} kernel after a {features.source}, which cannot be translated to C; use a linear model after it",

@@ -2,10 +2,10 @@
 
 The annotations are derived from the form of the code alone:
 
-- After a comparison of x or |x|, an ``assert`` states that x is not NaN and, if |x| was compared, that x is within the
-limits, because Eva cannot conclude this itself (WP proves the assertion).
+- After a true comparison of x or |x|, an ``assert`` states that x is not NaN and, if |x| is below a limit, that x is
+within ± the limit, because Eva cannot conclude this itself (WP proves the assertion).
 - A call with only integers, such as one that computes a row's position in a triangle, is analysed separately for each
-value of the arguments.
+value of the arguments if a variable that occurs in an index gets the result.
 - If a variable starts with the value of a field that is a position or a count, and a loop changes the variable, each
 starting value is analysed separately.
 - A square is analysed separately for both signs of the squared number, because Eva does not know that squares are not
@@ -158,7 +158,7 @@ def _parts(node: Expr, op: str) -> list[Expr]:
 
 
 def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
-    """Return the assertions that follow from a true comparison of x: x is not NaN and, if |x| was compared, x lies
+    """Return the assertions that follow from a true comparison of x: x is not NaN and, if |x| is below a limit, x lies
     between minus the limit and the limit.
     """
     numbers, limits = list[str](), list[str]()

@@ -110,8 +110,9 @@ def _own(function: Function) -> Effects:
 
 
 def check_effects(functions: Functions) -> None:
-    """Refuse code that depends on the order of side effects, which C does not define, and loops that change their own
-    bounds.
+    """Refuse code that depends on the order of side effects, which C does not define.
+
+    Also refuse loops that change their own bounds, calls in the bounds of a loop, and writes to constant tables.
     """
     known = effects(functions)
     for function in functions.values():

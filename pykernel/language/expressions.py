@@ -177,7 +177,7 @@ class Expressions:
         """Translate the name of a Constant that is defined at module level; the Constant is a number or a table."""
         name = node.id
         upper = re.fullmatch(r"[A-Z][A-Z0-9_]*", name)
-        self.refuse_if(not upper, node, f"{name} becomes a macro in C; constants are upper case")
+        self.refuse_if(not upper, node, f"{name} is the name of a Constant; constants are upper case")
         for precision in REALS.values():
             with np.errstate(over="ignore"):
                 rounded = np.asarray(value.value(precision))
@@ -304,8 +304,9 @@ class Expressions:
         return Binary(node.lineno, Word, op, left, right)
 
     def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> tuple[Expr, Expr]:
-        """Return both sides with a common type, or refuse the code if there is no such type.  A literal next to a Word
-        becomes a Word.
+        """Return both sides with a common type, or refuse the code if there is no such type.
+
+        An integer literal next to a Word becomes a Word if the literal is not negative.
         """
         for side in (left, right):
             strange = side.kind not in (Real, Index, Word)
@@ -468,7 +469,7 @@ def _is_normal(dividend: Expr, divisor: Expr) -> bool:
 
 def _is_moderate(value: Expr) -> bool:
     """Return whether a number is certainly far below the largest real, because it is an index, a literal within int32,
-    a root, or a sum of such numbers.
+    a square root, or a sum of such numbers.
     """
     match value:
         case Literal(value=number):

@@ -57,7 +57,7 @@ class Member(Expr):
 
 @dataclass(frozen=True)
 class Local(Expr):
-    """A local variable or a parameter, scalar or array."""
+    """A local variable or a parameter of the function, scalar or array."""
 
     name: str
 

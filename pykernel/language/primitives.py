@@ -1,4 +1,4 @@
-"""Read the files of runtime_c, which are handwritten C, and put a model's prefix before the names in them."""
+"""Read the files of runtime_c, which are handwritten C, and replace the prefix pk in them with a model's prefix."""
 
 from __future__ import annotations
 

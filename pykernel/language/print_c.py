@@ -157,7 +157,7 @@ class Printer:
 
     @property
     def real(self) -> str:
-        """The C type of an input."""
+        """The C type of a Real, or of an input if the model has no reals."""
         return C_TYPES[self.precision.dtype.str[1:]]
 
     def type(self, kind: Any) -> str:

@@ -4,9 +4,10 @@ C code.
 The text has no flag that lets a compiler change results: no fast-math flag and no contraction, and integers wrap.  A
 comment explains each flag that the text has.
 
-The code reaches memory, tables, numbers and sizes through a table of eight-byte words.  The first parameter of every
-function is the address of this table.  ``Module.words`` says what each word holds: the address of an array for ("field",
-name) and ("table", name), a parameter's value for ("number", name), or a size for ("extent", text).
+The code reaches fields, the configuration's tables and numbers, and sizes through a table of eight-byte words.  The
+first parameter of every function is the address of this table of words.  ``Module.words`` says what each word holds:
+the address of an array for ("field", name) and ("table", name), a number of the configuration for ("number", name), or
+a size for ("extent", text).
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ INTRINSICS: dict[str, tuple[str, ...]] = {
     "exact_square": ("mul i32 {0}, {0}",),
     "floor_shift": ("ashr i32 {0}, {1}",),
     "quotient": ("sdiv i32 {0}, {1}",),
+    # nsw is correct, because the product of two int32 fits into int64
     "multiply_high": (
         "sext i32 {0} to i64",
         "sext i32 {1} to i64",
@@ -89,8 +91,8 @@ INTRINSICS: dict[str, tuple[str, ...]] = {
         "trunc i64 {5} to i32",
     ),
 }
-"""The instructions of each intrinsic.  {0}, {1} and so on stand first for the arguments, and then for the results of the
-earlier instructions.
+"""The instructions of each intrinsic that is not in ``BY_BITS``.  {0}, {1} and so on stand first for the arguments, and
+then for the results of the earlier instructions.
 """
 POW2 = {
     32: ("add i32 {0}, {bias}", "shl i32 {1}, {fraction}", "bitcast i32 {2} to float"),
@@ -133,7 +135,8 @@ ROWS_TYPES = (c_void_p,) * 5 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_voi
 # its address or null: ``ask`` is a question, ``promise`` a promise, ``learn`` the update or a visit, and ``look`` a reading.
 # All of them take (table, pointer, pointer).  For each row t >= ``first``, the loop calls
 #   ask(x[t], answer), promise(x[t]), learn(x[t - delay], y[t - delay]), look(state)
-# The row's status is the result of learn, or 0 if t < delay.  Without learn, the status is the result of ask.
+# The row's status is the result of learn, or 0 if t < delay.  Without learn, the status is the result of ask, or 0 if
+# there is no ask either.
 LOOP = f"""define void @{ROWS}(ptr %t, ptr %ask, ptr %promise, ptr %learn, ptr %look, i64 %first, i64 %rows, i64 %delay, ptr %x, i64 %x_bytes, ptr %y, i64 %y_bytes, ptr %answers, i64 %answer_bytes, ptr %states, i64 %state_bytes, ptr %statuses) nounwind {{
 entry:
   %asks = icmp ne ptr %ask, null
@@ -216,9 +219,9 @@ def print_llvm(functions: Functions, roots: Iterable[Kernel], precision: Precisi
     ``public_name``.
 
     A public function takes the table, and then one pointer for each parameter of the root that is an array or a number.
-    If there are fewer than two such parameters, it takes two pointers all the same, so that the loop over samples can call
-    every public function.  The result is a Real if the root returns a Real, else an int32: a truth value becomes 0 or 1,
-    and no result becomes 0.
+    If there are fewer than two such parameters, the function takes two pointers all the same, so that the loop over
+    samples can call every public function.  The result is a Real if the root returns a Real, else an int32: a truth
+    value becomes 0 or 1, and no result becomes 0.
     """
     return _Printer(functions, precision).module(roots)
 
@@ -423,8 +426,8 @@ class _Body:
     def loop(self, node: For) -> None:
         start, stop = self.value(node.start), self.value(node.stop)
         head, body, step, after = (self.label() for _ in range(4))
-        # the last increment may go beyond int32 if the step is above 1.  The counter therefore has 64 bits, so that it
-        # cannot overflow, and nsw is correct
+        # the last increment may go beyond int32 if the step is above 1 or below -1.  The counter therefore has 64 bits,
+        # so that it cannot overflow, and nsw is correct
         first, last = (self.new(f"sext i32 {bound} to i64") for bound in (start, stop))
         before = self.label()
         self.next_block(before)

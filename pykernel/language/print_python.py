@@ -1,4 +1,4 @@
-"""Print functions with folded choices as Python for Numba, the reference with which the generated C is compared.
+"""Print functions with folded choices as Python for Numba, which is the reference engine for checks.
 
 The text does not depend on the values of numbers, or on sizes that can be read from the shape of an array in memory.
 Other sizes are printed as literals.  Each function first takes the structs and configurations that it needs, and then

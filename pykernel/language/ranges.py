@@ -3,12 +3,13 @@ tables and sizes.
 
 A field's declared range (``between``) is an invariant: the range is assumed where the field is read, and proved where
 the field is written.  All iterations (turns) of a loop are analysed together: the arrays that hold the intervals get
-one more axis, with one element for each iteration.  Each iteration then uses its own row of a table, and a sum is bounded by the sum of its
-terms' bounds.  If a loop has too many iterations for one element each, the bound of a sum is the number of iterations times the largest
-term.
+one more axis, with one element for each iteration.  Each iteration then uses its own row of a table, and a sum is
+bounded by the sum of its terms' bounds.  If a loop has too many iterations for one element each, the bound of a sum is
+the number of iterations times the largest term.
 
-From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  If an argument bounds loops of a function,
-each value of the argument is analysed separately: with the same value, one loop may have many iterations, and another loop few.
+From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  If an argument bounds
+loops of a function, each value of the argument is analysed separately, because a value that gives one loop many
+iterations may give another loop few.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -187,8 +188,8 @@ def prove(
 ) -> dict[str, tuple[int, int]]:
     """Prove that no sum, product, index or element in one model's functions leaves its type or its declared range.
 
-    Returns the range of each root's result.  If the proof fails for an expression, raises DialectError with the file,
-    the line and the range that was found.
+    Returns the range of the result for each root that returns an integer.  If the proof fails for an expression, raises
+    DialectError with the file, the line and the range that was found.
     """
     prover = _Prover(functions, config, capacities, precision)
     for struct in structs:
@@ -865,7 +866,9 @@ class _Frame:
         return interval(limits.min, limits.max)
 
     def key(self, node: Element) -> str | None:
-        """Return text that identifies an element if all of its indices are literals or locals, else None."""
+        """Return text that identifies an element of a field or of an argument if all of its indices are literals or
+        locals, else None.
+        """
         array = node.array
         owner = f"s.{array.name}" if isinstance(array, Field) else array.name if isinstance(array, Local) else None
         if owner is None:

@@ -63,7 +63,7 @@ def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
 
 
 def member_comments(cls: type) -> dict[str, str]:
-    """Return member -> comment, for a class that is an enumeration or a struct.
+    """Return member -> comment, for a class that is an enumeration, a struct or a configuration.
 
     If there is no comment beside or inside the member, the comment on the lines above it is taken.
     """

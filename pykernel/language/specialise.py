@@ -196,7 +196,7 @@ def _fold_binary(node: Binary) -> Expr:
 
 
 def _unroll(loop: For) -> Any:
-    """Unroll a loop over a short constant table, if the loop's bound was folded to a literal."""
+    """Unroll a loop over a short constant table, if the loop's bounds are literals after folding."""
     indexed = {
         n.indices[0].name
         for n in walk(loop.body)
@@ -279,7 +279,7 @@ def _changed(f: Function, concerned: Callable[[Any], bool], change: Callable[[An
 
 
 def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
-    """Inline the functions that only return a parameter or a constant, or only call another function."""
+    """Inline the functions whose body is only a simple return or call (see ``_only_value``)."""
     calls = Counter(call.callee.name for f in functions.values() for call in f.calls)
     trivial = {}
     for name, f in functions.items():

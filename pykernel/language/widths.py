@@ -27,10 +27,9 @@ class Widths:
         self.capacities, self.config = capacities, config
 
     def in_int(self, node: Expr) -> tuple[int, int] | None:
-        """Return the range of an expression that C computes in an ``int`` of 16 bits, or None if the expression has 32
-        bits.
+        """Return the range of an expression that C computes in an ``int`` of 16 bits, or None for other expressions.
 
-        If the printer writes a cast for an operator (see ``needs_width``), the result also has 32 bits.
+        If the printer writes a cast for an operator (see ``needs_width``), C computes the operator in 32 bits.
         """
         found = self._range(node)
         return found if found is not None and _fits(node, found) else None

@@ -1,4 +1,4 @@
-"""The document about a basis."""
+"""The documents about a basis: one for a notebook, and one for ``fit``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pykernel.telling import assumed_told, number, rate, simple_errors
 
 
 def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
-    """Return the document about a basis that was chosen.  left: element n is the part of tr K that the first n vectors
-    leave out.
+    """Return the document that a notebook shows for a ``Basis``.  left: element n is the part of tr K that the first n
+    vectors leave out.
     """
     about = "" if exact else "about "
     told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
@@ -29,8 +29,8 @@ def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evalua
 
 
 def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
-    """Draw the part of tr K that the first n vectors leave out (``left``), and the smallest part that any n vectors
-    can leave out (``limit``), over n.
+    """Draw the part of tr K that the first n vectors leave out (``left``), and a lower bound on this part for any n
+    vectors (``limit``), over n.
     """
     count = np.arange(1.0, len(left))
     lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
@@ -44,7 +44,9 @@ def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> S
 
 
 def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Document:
-    """Return the document about a basis.  Element n of the report's lists ``left_out`` and ``limit`` is for n vectors."""
+    """Return the document about a basis that ``fit`` has chosen.  Element n of the report's lists ``left_out`` and
+    ``limit`` is for n vectors.
+    """
     n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
     said, good, error = f"{n:,} vectors leave out {_part(left[n])} of tr K ({report['rows']:,} rows)", True, ""
     if errors:

@@ -35,8 +35,8 @@ class Facts:
 
 
 class Cell(str):
-    """A cell's text. good: marks the text as good or bad news. part: adds a bar; its length is this fraction of the
-    longest bar.
+    """A cell's text. good: marks the text as good or bad news on the terminal. part: adds a bar on the page; the bar's
+    length is this fraction of the longest bar.
     """
 
     good: bool | None
@@ -58,7 +58,7 @@ class Table:
     """A table.  A table without rows is left out.
 
     words: positions of the columns with text, which are aligned to the left; the other columns have numbers.  strong:
-    positions of bold rows.  spare: names of the columns that are left out in a narrow window, in this order.
+    positions of bold rows.  spare: names of the columns that are left out on a narrow terminal, in this order.
     """
 
     columns: Sequence[str]
@@ -200,7 +200,9 @@ class Result:
 
     @property
     def failure(self) -> Exception | None:
-        """The exception that the command raises after it has shown the result.  If it is a CheckFailed, its message is the verdict."""
+        """The exception that the command raises after it has shown the result.  The message of a CheckFailed is shown
+        instead of the document's verdict.
+        """
         return None
 
     def __repr__(self) -> str:
@@ -213,7 +215,7 @@ class Result:
 
 @dataclass(frozen=True, repr=False)
 class Found(Result):
-    """The result of a workflow that has no special class for it."""
+    """The result of a workflow that has no result class of its own."""
 
     report: Mapping[str, Any]
     page: Document

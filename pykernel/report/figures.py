@@ -22,7 +22,7 @@ TALL = 1000
 FINEST = 30_000
 """A figure's largest width, in integer coordinates."""
 KNOTS = 200
-"""The number of rows whose times are stored in a figure.  The times of the rows in between are interpolated."""
+"""The largest number of rows whose times are stored in a figure.  The times of the rows in between are interpolated."""
 ROOM = 0.06
 """The free space above the largest value, and below the smallest, as a fraction of the range of the values."""
 SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
@@ -142,7 +142,7 @@ class Plot:
     lanes: Sequence[Lane] = ()
     log: bool = False
     zero: bool = False
-    """Whether 0 is on the axis."""
+    """Whether the vertical axis is extended to 0."""
     note: str = ""
     marks: Mapping[str, float] = field(default_factory=dict)
     """Names of positions that are marked with a vertical line."""
@@ -246,7 +246,8 @@ def _path(line: Line, across: Axis, up: Axis) -> Html:
         half = np.rint(
             across.part(line.x + (line.x[1] - line.x[0] if len(line.x) > 1 else 0) / 2) * across.steps
         ).astype(int)
-        # in each window, draw first the value that is nearer to the largest value of the previous window
+        # at each position, draw first the value (largest or smallest) that is nearer to the largest value at the
+        # previous position
         swap = np.zeros(len(x), bool)
         swap[1:] = np.abs(low[1:] - y[:-1]) < np.abs(y[1:] - y[:-1])
         first, second = np.where(swap, low, y), np.where(swap, y, low)
@@ -329,11 +330,11 @@ class Panel:
 
 
 MOST = 400
-"""Largest number of points that are drawn although they are not on the Pareto front."""
+"""Largest number of points that are drawn although they are neither on the Pareto front nor chosen."""
 
 
 def front(title: str, ylabel: str, panel: Panel) -> Html:
-    """Draw error against cost: all points, the Pareto front as a staircase, and rings around the chosen points."""
+    """Draw error against cost: points, the Pareto front as a staircase, and rings around the chosen points."""
     called: dict[int, list[str]] = {}
     for name, i in panel.chosen.items():
         called.setdefault(i, []).append(name)

@@ -60,7 +60,7 @@ def planned(
     """Return the document about a plan.
 
     panel: the figure of error against cost.  takes: the amount of each resource that the planned model needs on its
-    target.  read_from: the files of the table, and the delay of the labels.
+    target.  read_from: the files of the table, and the value of --delay.
     """
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})

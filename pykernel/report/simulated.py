@@ -38,7 +38,9 @@ CLASSES = 8
 number of the most frequent mistakes instead.
 """
 SUREST, LISTED = 12, 100
-"""Largest number of alarms in the table of the surest alarms, and in the page's list of the first alarms."""
+"""SUREST: largest number of alarms in the table of the surest alarms.  LISTED: largest number of alarms in the page's
+list of the first alarms, and of rows in the list of new normal states.
+"""
 
 
 def simulated(
@@ -90,7 +92,9 @@ def simulated(
 def _errors(
     report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], title: str, shown: Callable[[float], str]
 ) -> list[Section]:
-    """Show the errors of the model and of simple predictors, and a confusion matrix with each class's recall and F1."""
+    """Return the sections that compare the model with the labels: forecasts, errors of the model and of simple
+    predictors, intervals, probabilities, and a confusion matrix with each class's recall and F1.
+    """
     classes, several = report.get("classes") or (), report.get("by_label", {})
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     columns = {f"{kind}{end}": (part, key) for part, end in PARTS.items() for key, kind in kinds.items()}
@@ -141,7 +145,7 @@ def _part(count: int, of: int) -> str:
 
 
 def _interval(report: Mapping[str, Any]) -> str:
-    """Say how many labels were within the prediction intervals."""
+    """Say which fraction of the labels was within the prediction intervals, and how wide the intervals were."""
     if (found := report.get("interval")) is None:
         return ""
     part = found["second_half"]
@@ -212,7 +216,7 @@ def _alarms(
         told.append(f"{known} at the end, with {', '.join(map(rate, regimes))} of the latest {unit}s")
         if born := report["became_normal"]:
             told.append(
-                f"{len(born)} of these states were added after the warm-up, at {unit}s {', '.join(f'{row:,}' for row in born[:LISTED])}{'' if len(born) <= LISTED else ', ...'}"
+                f"states added after the warm-up: {len(born)}, at {unit}s {', '.join(f'{row:,}' for row in born[:LISTED])}{'' if len(born) <= LISTED else ', ...'}"
             )
     if (left := report.get("until_armed")) is not None:
         another = f"a new state raises an alarm for {report['relearn_after']:,} {unit}s, or until it is acknowledged"
@@ -247,7 +251,7 @@ def sureness(alarm: Mapping[str, Any]) -> float:
 
 
 def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dict[str, str]:
-    """Return the cells of an alarm's row.  A cell without a value is empty."""
+    """Return the cells of an alarm's row.  A cell without a value is empty; a level that is not finite is a dash."""
     second = alarm["second"]
     return {
         "time": "" if dates is None else time_text(dates[alarm["first_row"]]),

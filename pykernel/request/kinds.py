@@ -40,7 +40,11 @@ def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
 
 
 def positive_numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Return the given numbers, see ``numbers``.  Raises UserError unless all are above zero.  name: the argument's name."""
+    """Return the given numbers as a list, like ``numbers``.  name: the argument's name.
+
+    Raises UserError unless all numbers are above zero and finite.  The square of a sigma must neither overflow nor
+    become 0.
+    """
     found = numbers(given, name)
     for word, number in zip(_parts(given, name), found, strict=True):
         if not 0 < number < math.inf:
@@ -64,7 +68,9 @@ def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
 
 
 def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
-    """Read an amount such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name.  thousand: the value of k."""
+    """Read an amount such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name.  thousand: the value of k; M is
+    the square of this value.
+    """
     text = str(given)
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
     if found is None or len(text) > 30:

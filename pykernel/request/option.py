@@ -29,11 +29,12 @@ class Opt:
 
     text: the field's meaning, in a sentence.  value: what ``--help`` calls the field's value, such as "FILE".  key: the
     spec's section and key, if the shell takes the field as --set KEY=VALUE.  short: another name in the shell, such as
-    "-o".  without: what happens if the option is not given, or None if the default value shows this.  rare: ``--help`` lists only the
-    option's name.  needed: the shell requires the option.  was: the option's names in earlier versions or in other commands.  more: a
-    sentence about values that only Python accepts.  hint: what the user may have meant by an invalid value.
-    least, most, above: limits of a number.  reads: how the shell reads a spec.  kind: the value's type in the shell, if this type does not
-    follow from the field's type.
+    "-o".  without: what happens if the option is not given, or None if the default value shows this.  rare: ``--help``
+    lists only the option's name.  needed: the shell requires the option.  was: the option's names in earlier versions
+    or in other commands.  more: a sentence about values that only Python accepts.  hint: what the user may have meant
+    by an invalid value.  least, most, above: limits of a number.  reads: for a spec, the key of the function that reads
+    the file, in ``READERS`` of pykernel/cli/face.py.  kind: the value's type in the shell, if this type does not follow
+    from the field's type.
     """
 
     text: str
@@ -103,8 +104,9 @@ class Declared:
         return tuple(name for each in self.names for name in each.split("/"))
 
     def checked(self, value: Any, told: str | None = None) -> Any:
-        """Return the value, converted to the field's type.  Raises UserError if the value is invalid.  told: the
-        argument's name in the message."""
+        """Return the value, converted to the field's type.  Raises UserError if the value is invalid.  Arguments that
+        only Python has are not checked.  told: the argument's name in the message.
+        """
         if set(self.kinds) == {str, Path} and self.kind is Path and value is not None:
             return Path(value)
         if value is self.default or value is None or self.hint is Any or isinstance(self.opt, Py):
@@ -196,7 +198,9 @@ def named(kind: Any) -> str:
 
 
 def stated(request: Any) -> dict[str, Any]:
-    """Return, for a report, the arguments that differ from their defaults.  A model is given by its name."""
+    """Return, for a report, the arguments that differ from their defaults, without ``watch`` and ``report``.  A model
+    is given by its name.
+    """
     kind: Any = type(request)
     plain, found = (str, int, float, Path), dict[str, Any]()
     for each in declared(kind):
@@ -233,10 +237,10 @@ def schema(kind: Any) -> dict[str, Any]:
 
 
 def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
-    """Return a hint that names this command's replacement for an option of another command or of an earlier version, or
-    None if there is none.
+    """Return a hint for an option of another command or of an earlier version, or None if there is no hint.  The hint
+    names this command's replacement, or says why the command has no such option.
 
-    everywhere: the options of all commands.
+    word: the option.  everywhere: the options of all commands.
     """
     if said := getattr(kind, "gone", {}).get(word):
         return said

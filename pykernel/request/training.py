@@ -132,7 +132,7 @@ class Training:
             "Stop at training.tau=T only if, with probability P, at most T is left out.",
             "P",
             key="training.confidence",
-            without="the estimate decides",
+            without="the estimated fraction decides",
         ),
     ] = None
     standardise: Annotated[

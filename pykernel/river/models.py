@@ -32,8 +32,8 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """The ``Bound`` of one thread.  Each thread has its own, because a ``Bound`` holds a sample and the model's answer.
-    Deep copies and pickles of the model do not contain the ``Bound``.
+    """A separate ``Bound`` for each thread, because a ``Bound`` holds a sample and the model's answer.  Deep copies and
+    pickles of the model do not contain the ``Bound``.
     """
 
     bound: Bound | None = None
@@ -68,7 +68,7 @@ class Model(Streaming):
     _afresh = "take a clone()"
     _calls: Calls = Calls()
     _status = 0
-    """The status of the last sample."""
+    """The status of the last sample that was given for learning."""
 
     @property
     def features_(self) -> tuple[Any, ...]:
@@ -178,7 +178,7 @@ class Supervised(Model):
     _without: ClassVar[Sequence[str]] = ("seed",)  # River sets the seed of every model that has one
 
     def learn_one(self, x: Sample, y: Any) -> None:
-        """Learn a sample, with as many operations as in the estimator's ``partial_fit``.
+        """Learn a sample. The cost is that of the estimator's ``partial_fit`` for one row.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     _without = (*BudgetedKernelRegressor._without, *Supervised._without)
 
     def predict_one(self, x: Sample, with_interval: bool = False) -> Any:
-        """Return the value of the learned function.  O(n_max inputs).
+        """Return the value of the learned function.  O(inputs) for the default rule, O(n_max inputs) with ``n_max``.
 
         Parameters
         ----------
@@ -267,7 +267,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
         Raises
         ------
         UserError
-            If ``with_interval`` is true and the model has no ``interval_level``.
+            If a feature is missing, unexpected or not a finite number, or if ``with_interval`` is true and the model
+            has no ``interval_level``.
         """
         if with_interval:
             return conf.interval.Interval(*self._asked(x, "interval").tolist())
@@ -351,7 +352,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         return self._stream(X, y, afresh=not hasattr(self, "model_"))
 
     def predict_one(self, x: Sample) -> Any:
-        """Return the class that the device's ``NAME_classify`` returns.  O(n_max inputs).
+        """Return the class that the device's ``NAME_classify`` returns.  O(inputs) for each class with the
+        default rule, O(n_max inputs) with ``n_max``.
 
         Parameters
         ----------
@@ -372,7 +374,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         return self.classes_[position]
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
-        """Return the probabilities that the device's ``NAME_probability`` writes.  O(n_max inputs).
+        """Return the probabilities that the device's ``NAME_probability`` writes.  O(inputs) for each class.
 
         Parameters
         ----------
@@ -389,7 +391,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         ------
         UserError
             If the model has no ``NAME_probability``, for example because of ``n_max`` or a rule other than
-            "spectrum-softmax". As River requires, the error is also a NotImplementedError.
+            "spectrum-softmax". As River requires, this error is also a NotImplementedError. A UserError is also raised
+            if a feature is missing, unexpected, not a finite number or beyond ``input_max_abs``.
         """
         p = self._asked(x, "probability").astype(float)
         return dict(zip(self.classes_, (p / p.sum()).tolist(), strict=True))
@@ -408,8 +411,9 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: ignore[misc]
     """A monitor in fixed memory with River's interface; its results equal a microcontroller's, bit for bit.
 
-    The model is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: the monitor learns one
-    Gaussian for each regime of the machine, and learns nothing during an alarm. By default, its false-alarm rate is 1 %
+    The model is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: the monitor learns
+    one Gaussian for each regime of the machine. As a rule, the monitor learns nothing during an alarm, but a change
+    that lasts ``relearn_after`` samples becomes normal. By default, the false-alarm rate is 1 %
     (docs/guide/monitor-settings.md).
 
     The first sample, whether it is scored or learned, fixes the features. Sorted by name, they are the inputs of the C
@@ -433,8 +437,8 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
 
     Notes
     -----
-    For K ``components`` and D inputs, a score or an update costs O(K D^2), an update during an alarm O(D^3), and an update
-    that merges regimes O(K^2 D^3).
+    For K ``components`` and D inputs, a score or an update costs O(K D^2). An alarm adds O(D^3) to each update, and the
+    search for two regimes to merge adds at most O(K^2 D^3).
 
     Examples
     --------
@@ -480,8 +484,9 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         Returns
         -------
         score
-            The number that the device's ``NAME_novelty`` writes, from -64 to 64. It is about 0 for usual rows, and grows
-            logarithmically for unusual rows. For an input beyond ``input_max_abs``, it is NaN, with a warning.
+            The number that the device's ``NAME_novelty`` writes, from -64 to 64. It is about 0 for usual rows, and
+            grows with the logarithm of an unusual row's distance from the usual rows. For an input beyond
+            ``input_max_abs``, it is NaN, with a warning.
         """
         return float(self._asked(x, "novelty")[0])
 

@@ -42,7 +42,7 @@ TEXTS = (".csv", ".tsv")
 """File name endings of text tables."""
 PARQUET = (".parquet", ".pq")
 TABLES = (*PARQUET, ".arrow", ".feather", ".ipc")
-"""File name endings of tables whose columns have names."""
+"""File name endings of Parquet and Arrow tables."""
 Source = Any
 """A source that ``as_rows`` takes: an array, np.memmap, a path, a pyarrow Table, or Rows."""
 
@@ -56,10 +56,10 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
 
     Where the data stays, and the cost of random access, depend on the source:
 
-    - an array (any real type): the data stays in memory, and is not copied.
+    - an array (any real type): the data stays in memory, and is copied only if ``columns`` are given.
     - .npy, np.memmap: the data stays on disk.  ``take`` reads only the rows that it returns.  The file is read
       without memory mapping, so the system does not count its pages as this process's memory.  A file in column-major
-      order is memory-mapped instead.
+      order is memory-mapped instead.  The ``columns`` of such a file, or of an np.memmap, are copied into memory.
     - Parquet (a file, or a folder's files in the order of their paths): the data stays on disk.  The smallest part
       that can be decoded is a row group, so ``take`` decodes each row group that it needs.  The most recently used row
       groups are kept, up to ``cache`` bytes.  A row group larger than ``cache`` is decoded again for each ``take``.

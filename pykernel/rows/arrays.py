@@ -19,7 +19,7 @@ from pykernel.files import open_plain, whole_file
 GAP_BYTES = 4096
 """Two requested rows of a file are read in one call if their distance in the file is at most this many bytes."""
 RUN_BYTES = 2**22
-"""Maximum number of bytes of a file that are read in one call."""
+"""Maximum number of bytes that ``FileRows.take`` reads in one call, unless a single row is longer."""
 NPY_HEADER = 2**16
 """Maximum number of bytes that are read as the header of an .npy file.  NumPy refuses headers of more than 10,000 bytes."""
 SAVED_ROWS = 2**16
@@ -35,7 +35,8 @@ trailing spaces."""
 @dataclass(frozen=True)
 class Part:
     """Consecutive rows of a table: the requested columns, the lines where the rows end, and the number of bytes read so
-    far.  A column of numbers may be text in this part, if one of its cells is empty, not a number, or in quotes.
+    far.  A column of numbers may be text in this part, for example if a cell of the part is empty, not a number, or in
+    quotes.
     """
 
     columns: Mapping[str, Cells]
@@ -67,7 +68,7 @@ class Rows(Protocol):
 
 
 class ArrayRows:
-    """Rows of an array (l, D) of any real type, which is not copied."""
+    """Rows of an array (l, D) of any real type.  The array is copied only if ``columns`` are given."""
 
     def __init__(self, x: Any, columns: Sequence[str | int] | None = None, name: str = "the data") -> None:
         self.name = name

@@ -23,14 +23,14 @@ from pykernel.files import open_plain
 from pykernel.rows.arrays import CACHE_BYTES, Part, Rows, checked_positions, finite, parts, positions_of
 
 BATCH_ROWS = 2**16
-"""Number of Parquet rows that are decoded at a time."""
+"""Number of rows that are decoded (Parquet) or copied (Arrow) at a time."""
 
 
 class _Parts(ABC):
     """Rows that are stored in consecutive parts: row groups of Parquet, or record batches of Arrow.
 
     starts: array (parts + 1,) of the position of each part's first row, followed by the number of all rows.  kind:
-    float32 if it can hold every value of all columns, else float64.
+    float32 if it can hold every value of the columns' types, else float64.
     """
 
     def __init__(self, name: str, columns: list[str], lengths: Sequence[int], narrow: bool) -> None:
@@ -96,9 +96,8 @@ class ParquetRows(_Parts):
     """Rows of Parquet files, one file after the other.  The most recently used row groups are kept in decoded form, up to
     ``cache`` bytes.
 
-    ``take`` needs memory for the cache, and for two copies of one row group: one as columns and one as rows.  ``blocks``,
-    and ``take`` for a row group larger than ``cache``, need memory for BATCH_ROWS rows and a read buffer for each column.
-    Numbers are kept as float32 if float32 can hold every value of all columns.
+    ``take`` and ``blocks`` need memory for BATCH_ROWS rows and a read buffer for each column.  ``take`` also needs
+    memory for the cache.  Numbers are kept as float32 if float32 can hold every value of the columns' types.
     """
 
     def __init__(
@@ -187,7 +186,8 @@ class ParquetRows(_Parts):
 class ArrowRows(_Parts):
     """Rows of an uncompressed Arrow IPC file, which is memory-mapped, or of a pyarrow Table in memory.
 
-    ``take`` costs O(k log k + k D), and reads the pages that hold the rows.  Columns without nulls are not copied.
+    ``take`` costs O(k log k + k D), and reads the pages that hold the rows.  Boolean columns and columns with nulls are
+    copied as a whole for each ``take``.
     """
 
     def __init__(self, source: Any, columns: Sequence[str | int] | None = None, name: str = "the data") -> None:
@@ -231,9 +231,10 @@ def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
 
 
 class ArrowTable:
-    """A Parquet or Arrow file as a table with a header.  Only the requested columns are decoded.
+    """A Parquet or Arrow file as a table with a header.  In Parquet, only the requested columns are decoded.
 
-    Unlike a file that is read as ``Rows``, this file may be compressed, and may hold words, times and nulls.
+    Unlike a file that is read as ``Rows``, this file may hold words, times and nulls.  An Arrow file may also be
+    compressed.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:

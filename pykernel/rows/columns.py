@@ -6,8 +6,8 @@ refuse it with the same message.
 - A cell is missing if it is empty or one of the words in ``MISSING``.
 - A column holds numbers if at least 95 % of its non-missing cells are numbers.  The few words in such a column, for
 example a logger's "error", are counted, and are treated as missing values.
-- A number in another notation, such as "1,234.5" or "3.2 mm", is not a missing value.  It is refused, with its line
-number.
+- A number in another notation, such as "1,234.5" or "3.2 mm", is not a missing value.  A column of numbers with such a
+cell is refused, with the cell's line number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MISSING = frozenset(
 )
 """Words for a missing number, in lower case."""
 NO_CLASS = MISSING - {".", "-", "--", "---", "nil", "none", "missing"}
-"""Words for a missing class.  "none" is not among them, because it may be a class, such as a machine without a fault."""
+"""Words for a missing class.  "none" is not among them, because it may be the class of machines without a fault."""
 UNIT = re.compile(r"([+-]?\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)\s*[a-zµμ°%Ω€$][\w°%/²³^.·*-]{0,11}", re.IGNORECASE)
 """A number with its unit."""
 
@@ -41,10 +41,11 @@ LARGEST = [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.
 SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *POWERS, *map(float, LIMITS), *LARGEST])
 """Sentinels: numbers that loggers and databases write instead of a missing number."""
 FAR = 2.0
-"""A sentinel counts as a missing value if its distance from all other numbers of its column is more than this many times the range of
-those numbers.  In 199 columns of scikit-learn's tables and of the demo's and benchmarks' streams, no repeated smallest or largest value
-lies more than one range away from the rest.  The farthest is the value 2 in a column whose other values are nearly always 0, and sometimes
-1 (measured once, by hand)."""
+"""A sentinel that is repeated, or found in several columns, counts as a missing value if it is far from the rest of its
+column: its distance from all other numbers is more than this many times the range of those numbers.  In 199 columns of
+scikit-learn's tables and of the demo's and benchmarks' streams, no repeated smallest or largest value lies more than
+one range away from the rest.  The farthest is the value 2 in a column whose other values are nearly always 0, and
+sometimes 1 (measured once, by hand)."""
 
 
 APART, SPIKES, FEW = 1.0, 0.02, 20
@@ -81,7 +82,8 @@ class Ends:
     def apart(self, total: int, shared: frozenset[float] = frozenset()) -> dict[float, tuple[int, int]]:
         """Return a dictionary that maps each number that is far from the rest to (how often it occurs, its first line).
 
-        shared: numbers that are far from the rest of another column.
+        shared: numbers that are far from the rest of another column.  If such a number is repeated, a distance of more
+        than a tenth of the range of the rest suffices.
         """
         ordered = [sorted(side) for side in self.sides]
         cut = [0, 0]
@@ -158,7 +160,7 @@ class Column:
         self.table, self.name, self.named, self.label = table, name, named, label
         self.cells = self.numbers = self.words = self.infinite = 0
         self.others = 0  # cells that are neither empty nor numbers
-        self.first: tuple[str, int] | None = None  # the first cell that is not a number, with its line
+        self.first: tuple[str, int] | None = None  # the first of these cells, with its line
         self.word: tuple[str, int, str] | None = (
             None  # the first cell that is neither a number nor missing, with its line and table
         )
@@ -343,7 +345,7 @@ def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
 
 
 class Columns:
-    """The columns of numbers of one table, with counts of their cells."""
+    """The columns of numbers of one table, or of several tables with the same columns, with counts of their cells."""
 
     def __init__(self) -> None:
         self.table, self.columns, self.rows = "", dict[str, Column](), 0

@@ -1,7 +1,8 @@
 """Recordings of many devices, given as a folder, several files or a glob.  Each file is the recording of one device.
 
-This module guarantees for all commands that devices are ordered by name, and that their files have the same columns.  Commands
-call ``recordings_of`` to find out whether data come from many devices, and then treat each file like a single table.
+This module guarantees for all commands that the devices' files have the same columns.  The devices of a folder or a
+glob are ordered by path, and those of a list are in the order of the list.  Commands call ``recordings_of`` to find out
+whether data come from many devices, and then treat each file like a single table.
 """
 
 from __future__ import annotations
@@ -138,7 +139,9 @@ def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
 
 
 def _columns(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the first file.  Raises UserError if another file has other columns; their order may differ."""
+    """Return the columns of the first file.  Raises UserError if another file has other columns.  The order of the
+    columns may differ.
+    """
     first: list[str] = []
     for path in paths:
         with contextlib.ExitStack() as stack:

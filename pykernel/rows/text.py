@@ -1,4 +1,6 @@
-"""Tables with a header (text, Parquet or Arrow), read in parts of rows, so that a table may be larger than memory."""
+"""Tables with a header (text, Parquet, Arrow or a recorder's frames), read in parts of rows, so that a table may be
+larger than memory.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,11 @@ in which it is read: as "numbers", as "text", or as "words", in which a comma is
 def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: int = BATCH) -> Iterator[Part]:
     """Yield parts of at most ``rows`` rows, with the columns that ``choose`` selects from the header.
 
-    This function reads all tables with a header; the first bytes decide the format.  In Parquet and Arrow, all values except numbers
-    are converted to text, nulls become empty cells, and row numbers, counted from 1, replace line numbers.  In text, the separator is the
-    comma, semicolon or tab that is most frequent in the header line.  If the separator is not the comma, numbers may have decimal
-    commas, which become points.  Quotes, a byte order mark, and spaces around cells are ignored.
+    This function reads all tables with a header; the first bytes decide the format.  In Parquet and Arrow, all values
+    except numbers are converted to text, nulls become empty cells, and row numbers, counted from 1, replace line
+    numbers.  In text, a line such as "sep=;" before the header gives the separator; without such a line, the separator
+    is the comma, semicolon or tab that is most frequent in the header line.  If the separator is not the comma, numbers
+    may have decimal commas, which become points.  Quotes, a byte order mark, and spaces around cells are ignored.
     example: a header line for the error message if the file has no header.
     """
     source, rows_of_parts = _source(file, name, example), 0
@@ -119,7 +122,8 @@ class _TextTable:
     def _loaded(
         self, lines: list[str], kinds: Mapping[str, str], places: Mapping[str, int]
     ) -> Mapping[str, Cells] | None:
-        """Return the columns as numbers if only numbers are requested, and the lines have neither faults nor quotes, else None.
+        """Return the columns as numbers if only numbers are requested and NumPy can read the lines as they are, else
+        None.  For example, an empty cell, a quote or a decimal comma leads to None.
 
         Any text that NumPy reads as a number is read by Python as the same number, bit for bit.
         """
@@ -220,7 +224,7 @@ def _separator(header: str) -> str:
 
 
 def _decoded(lines: Sequence[bytes]) -> list[str]:
-    """Return the lines as text, without line ends, or an empty list if a line is not text, is too long, or is broken
+    """Return the lines as text, without line feeds, or an empty list if a line is not text, is too long, or is broken
     by a carriage return.
     """
     whole = b"".join(lines)

@@ -54,7 +54,7 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
     """Return (number, phrase) for the first number in ``values`` that the type cannot hold, or None if it can hold all of
     them.  The phrase states the type's limit.
 
-    A number in a table may underflow to 0; a single number must not.
+    A number in a table may underflow; a single number must not.
     """
     if isinstance(values, tuple) and values:
         if isinstance(values[0], str):
@@ -415,6 +415,8 @@ class Spec(Keys):
     def rehearsed(self, most: int, budget: int = 0) -> int:
         """Return the number of samples that the self-test learns: ``most``, or fewer if ``most`` samples would
         read and write too many numbers (see ``affordable``).
+
+        budget: the number of samples that fill the memory step by step (see ``filling``).
         """
         return affordable(most, lambda m: filling(m, budget) * self.numbers)
 

@@ -32,8 +32,8 @@ SIZE_LIMIT = 2**20
 POINTS = 48
 """Number of rows in the sample on which symmetry, bounds and eigenvalues are checked.  The checks cost O(POINTS^2 D + POINTS^3)."""
 NEGATIVE = 1e-6
-"""How far an eigenvalue may be below zero, as a fraction of the largest eigenvalue.  This tolerance allows for rounding
-errors in the user's formula.
+"""How far an eigenvalue may be below zero in float64, as a fraction of the largest eigenvalue.  This tolerance allows
+for rounding errors in the user's formula.  In float32, the tolerance is 100 machine epsilons.
 """
 
 

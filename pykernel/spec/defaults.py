@@ -2,9 +2,10 @@
 streams.
 
 If the spec names a rule, no defaults are added: the rule learns as in its paper.  Otherwise, the spec gets the sections
-of one recipe from recipes.toml, for a model that learns well from raw data.  This model standardises its inputs with
-running statistics.  The width of its kernel is the typical norm of a standardised sample.  If the labels are numbers,
-the model also has the stages in ``algorithms/stages.py``.  Keys that the spec gives are not changed.
+of one recipe from recipes.toml, for a model that learns well from raw data.  A floating-point model that learns labels
+standardises its inputs with running statistics, unless the spec gives the width of the kernel.  The default width is
+comparable to the typical norm of a standardised sample.  If the labels are numbers, the model also has stages, as in
+``algorithms/stages.py``.  Keys that the spec gives are not changed.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ Content = Mapping[str, Any]
 Sections = dict[str, dict[str, Any]]
 FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8, "spectrum-softmax": 16}
 BLOCK = 4
-"""Defaults for the rules with a sparse spectrum: the number of features of each rule, and the largest block.  The
-default block is the largest divisor of the number of features that is at most BLOCK."""
+"""Defaults for the rules with a sparse spectrum.  FEATURES: the number of features of each rule.  BLOCK: the largest
+default block, where a block is the number of features that share a covariance matrix.  The default block is the largest
+divisor of the number of features that is at most BLOCK."""
 RANGE = 3.0
 """In integer models, the range of an input is assumed to be its center plus or minus this many standard deviations."""
 DEFAULT_BUDGET = 32
@@ -34,14 +36,14 @@ DEFAULT_BUDGET = 32
 
 class Size(NamedTuple):
     """The quantities that determine a model's cost: the numbers of inputs, of functions and of vectors; the bytes per
-    number; and the cost of software floats.
+    number; and the cost of floating-point operations in software.
     """
 
     d: int
     o: int = 1
     n: int = DEFAULT_BUDGET
     number: int = 4
-    soft: float = 0.0  # without an FPU: time of a float operation, relative to GCC's library; with an FPU: 0
+    soft: float = 0.0  # time of a float operation in software, relative to GCC's library; 0 if the FPU does it
 
 
 OWN_FLOATS = {"cortex-m0plus": 0.5, "cortex-m3": 0.4}
@@ -56,7 +58,7 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
     """Cost of the spectrum rules.  For regression, the cost includes the treatment of an outlying input.  Bytes are exact for float32."""
     (d, o, _, number, soft), learning, mixed = at, sections["learning"], "mixture" in sections
     m, classes = learning.get("features", FEATURES[learning["rule"]]), "label" not in sections
-    # number of waves that share a covariance matrix
+    # number of features that share a covariance matrix
     each = learning.get("block", BLOCK) if learning["rule"] == "spectrum-ekf" else 0
     block = each * (d + 2)
     pairs = 5 * d + 29 if sections.get("mixture", {}).get("blocks") else (d + 1) * (d + 2) // 2
@@ -163,7 +165,10 @@ class Recipe:
         return float(f"{self.width * width(dim) + self.length * math.sqrt(dim):.4g}")
 
     def fits(self, content: Content) -> bool:
-        """Return whether the cost of the recipe is within the spec's limits."""
+        """Return whether the cost of the recipe is within the spec's limits.
+
+        If the spec has no limits, return whether the recipe takes at most ``unlimited`` bytes.
+        """
         target, (taken, steps) = _section(content, "target"), self.costs(size_of(content))
         limits = {key: target[key] for key in ("ram", "instructions") if isinstance(target.get(key), int)}
         most = limits.get("ram", math.inf) if limits else self.unlimited
@@ -213,8 +218,8 @@ class Chosen:
 def recipe_of(content: Content) -> Recipe:
     """The recipe that the spec gets if it names no rule."""
     task = "monitor" if named(content, WATCHED) else "class" if named(content, CLASSES) else "number"
-    # monitors exist only in floating point.  A monitor in int16 also gets that recipe, so that the later error message
-    # names the monitor's rule
+    # monitors exist only in floating point.  A monitor in int16 gets the floating-point recipe, too, so that the later
+    # error message names the monitor's rule
     int16 = _word(content.get("precision")) == "int16" and task != "monitor"
     alike = next(rows for rows in groups(task, int16) if not named(content, rows[0].lacks))
     return next((row for row in alike if row.fits(content)), alike[-1])

@@ -12,8 +12,8 @@ from pykernel.spec.sections import Counts, Section
 class Mixture(Section):
     """A linear expert next to the model.
 
-    The prediction, or the probability of each class, is a weighted mean of the model's value and the expert's value.  The one that was
-    more accurate recently has the larger weight.
+    The prediction, or the probability of each class, is a weighted mean of the model's value and the expert's value.
+    Whichever of model and expert was more accurate recently has the larger weight.
     """
 
     blocks: bool = Field(

@@ -21,12 +21,12 @@ there, and what would be right.
 
 
 class Family(Protocol):
-    """Models that share a program."""
+    """Models that share a program for each kind of label."""
 
     rules: Mapping[str, str]  # rule -> the form of its models in one word, such as "linear"
     programs: Mapping[LabelKind, Program]
     spec: type[Any]  # a subclass of pykernel.spec.base.Spec, whose sections declare the keys
-    # whether the models learn sample by sample from raw inputs; ``choose`` and ``plan`` compare only such models
+    # whether the models learn sample by sample, without a basis or a subspace; plots of a search show them separately
     online: bool
 
     def validate(self, spec: Any, refuse: Refuse) -> None:

@@ -20,7 +20,10 @@ class IntervalSection(Section):
 
 
 def parameters(spec: Any) -> dict[str, Any]:
-    """Return the values of IntervalConfig, for a rule that compares each label with its own earlier prediction."""
+    """Return the values of IntervalConfig, for a rule that learns from the prediction that the model returns.
+
+    A family with another rule sets ``hears_other`` itself.
+    """
     section = getattr(spec, "interval", None)
     level = section.level if section is not None else 0.5
     return {

@@ -100,8 +100,9 @@ def reach(spec: Spec) -> np.ndarray:
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     """Return an upper bound on |k(x, v)| for all inputs x within the limit and all vectors v within ``vectors``.
 
-    vectors: the largest magnitude of each element of v, (DIM,).  An input limit with which a kernel value or an intermediate result
-    could overflow is refused.
+    Refuse an input limit with which a kernel value or an intermediate result could overflow.
+
+    vectors: the largest magnitude of each element of v, (DIM,).
     """
     kernel, own = spec.kernel, reach(spec)
     assert kernel is not None
@@ -131,7 +132,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
 
 
 def rate(spec: Spec) -> float:
-    """Return gamma / ln 2 for a Gaussian, Laplacian or Matern 1/2 kernel."""
+    """Return gamma / ln 2.  If the kernel has sigma instead of gamma, gamma is 1 / (2 sigma^2)."""
     kernel = spec.kernel
     assert kernel is not None
     gamma = 0.5 / kernel.sigma / kernel.sigma if kernel.sigma is not None else kernel.gamma or 0.0

@@ -153,7 +153,7 @@ class Keys(Section):
 
     @property
     def stride(self) -> int:
-        """Number of raw samples from one sample of the inner model to the next; 1 without a signal stage."""
+        """Number of raw samples from one step of the signal stage to the next; 1 without a signal stage."""
         return 1 if self.signal is None else self.signal.step
 
     @property
@@ -176,7 +176,9 @@ class Keys(Section):
 
     @property
     def length_scale(self) -> float:
-        """The typical distance between inputs, derived from the kernel's width."""
+        """The typical distance between inputs: the kernel's width.  If the kernel has none, the distance is 1, or the
+        input limit if that is smaller.
+        """
         kernel = self.kernel
         if kernel is not None and kernel.sigma is not None:
             return float(kernel.sigma)
@@ -232,7 +234,7 @@ class Keys(Section):
         return PRECISIONS[self.precision]
 
     def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the keys of [input] that follow from the signal.  given: the keys that the user wrote."""
+        """Return the keys of [input] that follow from the signal.  given: the keys of [input] that the user wrote."""
         assert self.signal is not None
         return signals.inputs_of(self.signal)
 

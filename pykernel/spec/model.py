@@ -1,6 +1,7 @@
 """Read a spec.  The rule is read first, then the sections that the rule's family declares.
 
-If a key belongs to another family, the spec is refused, and the message names the rules that have the key.
+If a key that only other rules have is given a value other than its default, the spec is refused, and the message names
+the rules that have the key.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ def _is_int16(family: Family) -> TypeGuard[Int16Family]:
 
 
 def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
-    """Return rule -> declaration, for all rules that have this section or, if ``key`` is given, this key."""
+    """Return rule -> declaration in the rule's floating-point family, for all rules that have this section or, if
+    ``key`` is given, this key.
+    """
     return {
         rule: field
         for rule, family in rules().items()
@@ -112,7 +115,10 @@ def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
 
 
 def rate_of(rule: str | None) -> str | None:
-    """Return the key of [learning] that is a rule's learning rate, or None for an unknown rule or for least squares."""
+    """Return the key of [learning] that is a rule's learning rate.
+
+    Return None for an unknown rule, for a rule without a learning rate, and for the rules in ``Rate.but``.
+    """
     family = rules().get(rule) if isinstance(rule, str) else None
     keys = fields_of(family.spec, str(rule)) if family is not None else ()
     marks = ((key, mark) for _, key, field in keys for mark in field.metadata if isinstance(mark, Rate))
@@ -120,7 +126,7 @@ def rate_of(rule: str | None) -> str | None:
 
 
 def keys_of(section: str) -> list[str]:
-    """Return all keys that a section has in any family."""
+    """Return all keys that a section has in any floating-point family."""
     kinds = (section_of(field) for field in declared(section).values())
     return list(dict.fromkeys(key for kind in kinds if kind is not None for key in kind.model_fields))
 
@@ -312,8 +318,8 @@ def _octaves(value: Any) -> list[float]:
 
 
 def _nearer(value: Any, octaves: float) -> Any:
-    """Return the value with the magnitudes of its numbers clipped to at most 2^octaves if octaves is positive, and to
-    at least 2^octaves otherwise.
+    """Return the value with the magnitudes of its numbers clipped to at most 2^octaves if the sign of octaves is
+    positive, and to at least 2^octaves otherwise.  The signs of 0.0 and -0.0 count, too.
     """
     if isinstance(value, (list, tuple)):
         return [_nearer(each, octaves) for each in value]

@@ -20,9 +20,10 @@ SHAPE, SHAPE_ARMED = 0.2, 0.05
 value is for monitors that will be armed.  After arming, the threshold can hardly fall, so it must suit small false-alarm
 rates at the moment of arming."""
 CORRECTION, UNDONE = 0.02, 2e-4
-"""Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by the first value, or by more if the
-false-alarm rate is small; a row without an alarm lowers it by the second value, or by more if the false-alarm rate is large.  These
-values were chosen on simulated plants (docs/records.md, record "alarms")."""
+"""Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by about the first value.
+If the false-alarm rate is below 0.01, the rise is larger, up to 100 times the first value.  A row without an alarm
+lowers the threshold by the second value.  The fall is larger if the false-alarm rate is above 0.01, and smaller if this
+rate is below 0.0001.  These values were chosen on simulated plants (docs/records.md, record "alarms")."""
 EXCESS_ARMED = 3.0
 """Largest mean excess of an armed monitor, in units of the usual spread of the levels."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5
@@ -35,9 +36,10 @@ SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 
 
 def rows_of(given: Any, info: ValidationInfo) -> Any:
-    """Convert "never", or a time such as "8 h", to a number of rows.  Raises ValueError for any other text.
+    """Convert "never", or a time such as "8 h", to a number of rows.
 
-    A value that is not text is returned unchanged.
+    Raises ValueError for any other text, and for a time if the number of rows per second is not known.  A value that
+    is not text is returned unchanged.
     """
     if not isinstance(given, str):
         return given
@@ -55,7 +57,7 @@ def rows_of(given: Any, info: ValidationInfo) -> Any:
 
 Counted = Annotated[int, Field(ge=2, le=LONG)]
 RowsOrTime = Annotated[Counted, BeforeValidator(rows_of, json_schema_input_type=Counted | str)]
-"""A number of rows, or a time if the number of rows per second is known."""
+"""A number of rows, "never", or a time if the number of rows per second is known."""
 
 
 class Novelty(Section):

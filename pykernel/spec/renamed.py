@@ -41,10 +41,10 @@ RENAMED: dict[tuple[str, ...], str] = {
     ("expansion", "decision", "pairs"): "ovo",
     ("expansion", "decision", "votes"): "ovo_vote",
 }
-"""(section, key), or (section, key, value) if the value is a word -> the new name."""
+"""(section, key) of a renamed key, or (section, key, word) for a renamed value -> the new name."""
 
 LEFT: dict[tuple[str, ...], str] = {
     ("expansion", "factor"): "leave it out; the Cholesky factor is now computed from [expansion] vectors and noise",
     ("novelty", "threshold"): "leave it out; a monitor adapts its threshold to false_alarm_rate",
 }
-"""(section, key), or (section, key, value) if the value is a word -> what to do instead."""
+"""(section, key) of a removed key, or (section, key, word) for a removed value -> what to do instead."""

@@ -23,9 +23,9 @@ Schema = dict[str, Any]
 
 def spec_schema() -> Schema:
     """Return a JSON Schema (draft 7) of a spec.  Conditions with ``if`` and ``then`` make the allowed keys depend on
-    the rule.
+    the rule, and on whether the precision is int16.
 
-    The schema has names, types and ranges; only ``load_spec`` checks which keys fit together.
+    The schema has names, types and ranges; only ``load_spec`` checks whether the values of several keys fit together.
     """
     plain = _plain(Spec.model_json_schema()["properties"], {})
     definitions: Schema = {}
@@ -75,7 +75,8 @@ INT16 = _has("precision", {"enum": ["int16"]})
 
 
 def _if(names: list[str], int16: bool) -> Schema:
-    """Return a condition that holds if the rule is in ``names``, or if the spec has no rule and the default is in ``names``.
+    """Return a condition that holds if the rule is in ``names``, or if the spec names no rule and its default rule is
+    in ``names``.
 
     int16: whether the precision must be int16; if False, it must not be int16.
     """
@@ -121,7 +122,9 @@ def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Sc
 
 
 def _all_keys(section: str) -> Schema:
-    """Return all keys that a section has in any family, for completion in editors.  The key ``rule`` lists all rules."""
+    """Return all keys that a section has in any floating-point family, for completion in editors.  The key ``rule``
+    lists all rules.
+    """
     made: Schema = {}
     for rule, family in rules().items():
         field = declared(section).get(rule)

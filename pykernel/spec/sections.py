@@ -115,7 +115,7 @@ def different(least: int, most: int, must: str) -> AfterValidator:
 
 Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(list_of_names)]
 TAKES_RANGES = object()
-"""Marks a key whose ranges of names are expanded before anything else is done with the spec."""
+"""Marks a key whose ranges of names are expanded before the spec is validated."""
 Columns = Annotated[Names, TAKES_RANGES]
 
 
@@ -195,7 +195,8 @@ class Counts:
     ``eta: Annotated[float, Counts('belongs to head = "logistic"; leave it out', ("subspace.head",), ("logistic",))]``
 
     otherwise: the message if the key has no effect; {} stands for the value of the first key in ``of``.
-    of: other keys or properties of the spec, one of which must have one of ``values``, or any value if ``values`` is None.
+    of: other keys or properties of the spec, one of which must have one of ``values``.  If ``values`` is None, one of
+    them must have a value other than None.
     """
 
     otherwise: str
@@ -210,7 +211,7 @@ class Counts:
 
 
 def _at(spec: Any, name: str) -> Any:
-    """Return the value of a key or of a property, or None if there is no such section or key."""
+    """Return the value of a key or of a property.  Return None if the section is None or does not have the key."""
     section, _, key = name.rpartition(".")
     return getattr(getattr(spec, section), key, None) if section else getattr(spec, key)
 
@@ -441,7 +442,7 @@ UNLIKE_UNIT = Counts(
 
 
 class KernelSection(Section):
-    """The kernel k(a, b), which measures how similar two inputs are."""
+    """The kernel k(a, b), which measures how similar two input vectors are."""
 
     function: KernelFunctionName = Field(
         "gaussian", description="; ".join(f"{name}: {rule.says}" for name, rule in KERNEL_RULES.items())

@@ -29,7 +29,7 @@ WINDOW_LIMIT = 65536
 POWER_LIMITS = {"kurtosis": 1e8, "skewness": 1e11}
 """Feature -> largest `max_abs` for which the sums of powers over the longest window fit in float32."""
 STEPS_LIMIT = 65536
-PERIOD_LIMIT = 2**24  # a clock counts in float32, which holds all integers up to this limit; int16 has another limit
+PERIOD_LIMIT = 2**24  # clocks are converted to float32, which holds integers up to this limit; int16 has another limit
 
 FeatureName = Literal[
     "mean",
@@ -269,7 +269,7 @@ class Plan:
     """The computations of a signal stage.
 
     measures: the values that are computed in each step, sorted by kind.  Their ``of`` is the index of a channel or of a
-    pair of channels.
+    pair of channels.  For frequency bands, their ``steps`` is the index of the band.
     features: the model's inputs, sorted by kind.  Their ``of`` is the index of a measure or of a period.  Their
     ``steps`` is the lag in steps, or the number of steps that are averaged.
     oldest: the age, in steps, of the oldest value in the features.
@@ -336,7 +336,7 @@ def rows_a_second(content: Any) -> float | None:
 
 
 def sensors_of(signal: SignalSection) -> tuple[int, ...]:
-    """For each feature, return the index of its sensor.  Each channel, each pair of channels and each phase is a
+    """For each feature, return the index of its sensor.  Each channel, each pair of channels and each period is a
     separate sensor.
     """
     plan, count = plan_of(signal), len(signal.channels)
@@ -374,7 +374,9 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
 
 
 def complain_of_reals(signal: SignalSection, precision: Any) -> None:
-    """Raise ValueError for keys that only integer models have, and for features whose powers can overflow float32."""
+    """Raise ValueError for keys and lists that only integer models allow, and for features whose powers can overflow
+    float32.
+    """
     if isinstance(signal.max_abs, tuple):
         raise ValueError(
             "max_abs is a list, which only precision int16 takes; give a single number, the largest in the list"
@@ -412,7 +414,8 @@ def shared_parameters(
 ) -> dict[str, Any]:
     """Return the values that SignalConfig and Int16SignalConfig have in common.
 
-    known: the kinds of measures, in the order of the plan.  awaits: whether the firmware gives the labels later, in a separate call.
+    known: the kinds of measures that the signal stage can compute.  awaits: whether the firmware gives the labels
+    later, in a separate call.
     """
     plan, kinds = plan_of(signal), [row.kind for row in plan_of(signal).measures]
     made, periods = [row.kind for row in plan.features], list(dict.fromkeys(signal.periods)) or [1]
@@ -485,7 +488,7 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
 
 
 def _spectrum(signal: SignalSection) -> dict[str, Any]:
-    """Return SignalConfig's values for the Fourier transform."""
+    """Return SignalConfig's values for the spectrum."""
     half = capacities(signal, False)["RAW_HALF"]
     levels = half.bit_length() - 1
     # levels are computed in pairs, except the first, and the second if an odd number of levels follows the first
@@ -536,7 +539,8 @@ _SQUARES = {"rms", "std", "crest", "correlation"}
 def completed(
     content: Mapping[str, Any], signal: SignalSection, made: Mapping[str, Any], learns: bool, written: bool
 ) -> dict[str, Any]:
-    """Return the content with the model's inputs.  Raises ValueError for a key that contradicts [signal].
+    """Return the content with the model's inputs.  Raises ValueError for a key of [input] that contradicts [signal],
+    and for ``ahead`` without a forecast.
 
     made: keys of [input] that follow from the signal.  learns: whether the device learns the label.  If it does, and
     the label is a forecast, the label's default limit is the limit of the channel.  written: whether a person wrote the

@@ -16,17 +16,17 @@ FULL = 32767
 MEASURED = ("mean", "rms", "std", "min", "max", "range", "crossings", "change", "band")
 """Kinds of measures that integer models can compute."""
 PERIOD_MOST = 65536
-"""Longest period.  Up to this period, the error of a phase is at most 2^-15 of a turn."""
+"""Longest period, in raw samples.  Up to this period, the error of a phase is at most 2^-15 of a turn."""
 BAND_WINDOW = 4096
-"""Longest window for features of frequency bands."""
+"""Longest window for features of frequency bands, in raw samples."""
 
 
 @dataclass(frozen=True)
 class Channels:
-    """Counts of raw samples; each field has the shape (channels,).
+    """How raw samples are represented by counts; each field has the shape (channels,).
 
     resolution: the value of one count.  most: the largest accepted count.  fill: the power of two by which counts are
-    multiplied to fill 16 bits; the unit of a measure is 1 / fill of a count.
+    multiplied to fill 16 bits; the unit of most measures is 1 / fill of a count.
     """
 
     resolution: np.ndarray
@@ -47,7 +47,9 @@ def channels_of(signal: SignalSection) -> Channels:
 
 
 def complain(signal: SignalSection) -> None:
-    """Raise ValueError for features that integer models cannot compute."""
+    """Raise ValueError for features that integer models cannot compute, and for unsuitable ranges or resolutions of
+    channels.
+    """
     if "max_abs" not in signal.model_fields_set:
         raise ValueError("max_abs is missing; int16 needs the range of each channel: one number or a list")
     for key in ("max_abs", "resolution"):
@@ -155,9 +157,9 @@ def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _narrowed(given: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
-    """Return the ranges that the user wrote.  Features beyond a range are clipped to it.
+    """Return the ranges that the user wrote, to which the device will clip the features.
 
-    Raises ValueError if a range is larger than a feature can ever be.
+    Raises ValueError if the number of ranges is wrong, or if a range is larger than its feature can ever be.
     """
     values = list(given) if isinstance(given, (list, tuple)) else [given] * len(names)
     if len(values) != len(names):

@@ -24,7 +24,7 @@ class StagedLabel(Label):
     )
     gain: bool = Field(
         False,
-        description="multiply the model's output by a gain from 0 to 1, which is smaller if recent outputs were wrong",
+        description="multiply the rule's prediction by a gain from 0 to 1, which is smaller if recent predictions were wrong",
     )
     clip: float | None = Field(
         None,
@@ -132,7 +132,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
         if not votes(spec):
             refuse(
                 "[label] weights",
-                "needs probabilities of classes, which only the linear expert computes; add [mixture]",
+                "needs the class probabilities that a linear expert computes; add [mixture]",
             )
         if spec.label.weights != "balanced":
             if len(spec.label.weights) != len(spec.label.classes):
@@ -200,7 +200,8 @@ def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:
-    """Return the values of StageConfig and InputConfig, and those of FrameConfig except the values for the self-test.
+    """Return the values of StageConfig, InputConfig, ExpertConfig and IntervalConfig, and those of FrameConfig except
+    ``rehearsed``.
 
     most: the largest magnitude of the rule's prediction.
     """

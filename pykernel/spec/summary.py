@@ -24,7 +24,7 @@ def summary(spec: Spec) -> str:
     }
     what, rule = task[spec.inner.program.label_kind], spec.learning.rule
     if spec.signal is not None:
-        around = f"forecast of {spec.label.column}" if spec.forecasts else what
+        around = "forecast of a channel" if spec.forecasts else what
         count = len(spec.signal.channels)
         channels = f"{count} raw channel{'' if count == 1 else 's'}"
         return f"{summary(spec.inner).replace(what, around)}, on features of {channels}"

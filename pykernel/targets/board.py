@@ -33,11 +33,12 @@ AGAIN = b"\0"
 FIRST_WORD = 10.0
 """Time limit for the board's first valid frame, in seconds; a start-up takes about two seconds."""
 SILENCE = 60.0
-"""Time limit for one call on the board, in seconds.  If no data arrive for this long, the line is considered dead."""
+"""Time limit for one call on the board, in seconds.  If the board's next question does not arrive in this time, the
+host gives up."""
 PIECE = 50
-"""Number of rows in a job.  At the usual speed, the rows of a job take a second or two."""
+"""Largest number of rows in a job of ``prequential``.  At the usual speed, these rows take a second or two."""
 PAUSE = 0.5
-"""Seconds of silence after which the host asks the board again.  The pause is doubled each time, up to 8 s."""
+"""Seconds of silence after which the host sends AGAIN.  The pause is doubled each time, up to 8 s."""
 PER_SAMPLE = 10.0
 """Seconds that a sample may take in a job, on average.  An Uno needs hundredths of a second."""
 DELAY = 0.25
@@ -143,7 +144,7 @@ class Link:
         self.last: tuple[bytes, int] | None = None  # the last question
         self.answer = b""
         self.damaged = 0
-        self.heard = 0  # number of frames received
+        self.heard = 0  # number of valid frames received
 
     def meet(self) -> Board:
         """Ask the board for its description.  Raises UserError if no board answers, or if the board has another model."""
@@ -280,7 +281,10 @@ class Link:
             self._refuse(f"the line was cut ({' '.join(str(error).split())}); plug the board in and check again")
 
     def _why(self, patience: float, damaged: int) -> str:
-        """Return a sentence that says why the host gives up, based on the most frequent event in this job."""
+        """Return a sentence that says why the host gives up: silence, a job that takes too long, or too many frames.
+
+        For too many frames, the sentence depends on the most frequent event in this job.
+        """
         if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
             return self._silence(patience, damaged)
         if self.frames_left >= 0:

@@ -130,8 +130,8 @@ class Code:
     def offsets(self, start: int, size: int) -> dict[int, int]:
         """Return a dictionary that maps offsets in a routine to addresses in this image.
 
-        A RISC-V linker may shorten calls, which moves the instructions that follow.  Offsets refer to the routine as it was
-        before the linker shortened it.
+        A RISC-V linker may shorten calls, which moves the instructions that follow.  Offsets refer to the routine as it
+        was before the linker shortened the calls in it.
         """
         if not self.riscv:
             return {offset: start + offset for offset in range(-AROUND, size + AROUND)}
@@ -225,7 +225,9 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
 
 
 Terms = list[tuple[int, float]]
-"""A weighted sum of the blocks' execution counts, as pairs (block, weight)."""
+"""A weighted sum of the blocks' execution counts and of the additional unknowns (see ``_limits``), as pairs (index,
+weight).
+"""
 
 
 def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> Any:
@@ -237,7 +239,7 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
 
 
 def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
-    """Return the limits, as pairs (weighted sum over blocks, its upper limit), and the number of additional unknowns.
+    """Return the limits, as pairs (weighted sum, its upper limit), and the number of additional unknowns.
 
     The indices of the additional unknowns follow those of the blocks.  The runs of an outer loop are divided into
     cases, in which the inner loops have different maximum numbers of iterations.  Each additional unknown is the number
@@ -276,9 +278,9 @@ def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tup
 
 
 def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost: Cost) -> int:
-    """Return the highest cost of one call of the function at ``start``.
+    """Return an upper bound on the cost of one call of the function at ``start``.
 
-    name: the function's name in ``facts``.  Raises Unbounded if a loop has no limit; the message says where.
+    name: the function's name in ``facts``.  Raises Unbounded if a loop has no limit, or if the solver fails.
     """
     from scipy.optimize import linprog
     from scipy.sparse.csgraph import connected_components

@@ -99,8 +99,9 @@ class Function:
 class Image:
     """C code that is compiled and linked for a target.
 
-    sources: dict that maps file names to texts.  extra: further files, such as start-up code; ``sizes`` does not count
-    them.  If ``extra`` is not given, every public function is an entry point of the image.
+    sources: dict that maps file names to texts.  The linker keeps all public functions of these files.
+    extra: further files, such as start-up code; ``sizes`` does not count them.  The image's entry point is ``_start``
+    or ``main`` in ``extra`` or, without either of them, the first public function in ``sources``.
     level, flags: compiler options in addition to the target's options.  libraries: linker options.
     flash, ram: memory regions, if they differ from the part's regions.
     annotate: a function that changes the compiler's assembly code before the assembler reads it.
@@ -208,7 +209,8 @@ def model_image(
 
     patch: a function that changes the C code (for negative controls).  how: further arguments of ``Image``.
 
-    Raises UserError if the model does not fit the target's part.
+    Raises UserError if the target does not support the model's precision, or if the model does not fit the target's
+    part.
     """
     if project.figures["precision"] not in target.precisions:
         raise UserError(

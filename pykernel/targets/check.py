@@ -62,8 +62,8 @@ def check_targets(
 ) -> Report:
     """Run a stream through the host and through the C code on each target, and compare states, statuses and outputs.
 
-    names: targets, or "all" for those targets whose tools are installed on this machine, and whose parts are large
-    enough for the model.
+    names: targets, or "all" for those targets whose tools are installed on this machine, whose parts have enough RAM
+    for the model, and which support the model's precision.
     chain, emulator: the toolchain and the emulator; None: for each target, the first one that is installed on this
     machine.
     tries: number of tries in the search for the most expensive call; 0 means no search.
@@ -111,8 +111,8 @@ def check_board(
     ``pykernel state replay``.
     For other arguments, see ``pykernel.gen.check``.
 
-    The report's row has two more keys.  ``times`` maps each function to statistics of its times, in ticks of the board's
-    counter.  ``hertz`` is the number of ticks per second; if it is not known, it is 0, and a tick is a CPU cycle.
+    In the report's row, ``times`` maps each function to statistics of its times, in ticks of the board's counter.
+    ``hertz`` is the number of ticks per second; if it is not known, it is 0, and a tick is a CPU cycle.
 
     Raises UserError if there is no board, if the board has another model, or if the line is cut.
     """
@@ -165,7 +165,9 @@ def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> N
 
 
 def timed(model: JobModel) -> dict[str, dict[str, float]]:
-    """Return a dictionary that maps each called function to statistics of its times, in ticks of the other computer's counter."""
+    """Return a dictionary that maps each function whose calls were timed to statistics of its times, in ticks of the
+    board's or the emulator's counter.
+    """
     return {
         name: {
             "calls": len(ticks),
@@ -180,9 +182,11 @@ def timed(model: JobModel) -> dict[str, dict[str, float]]:
 
 
 def choose(names: Sequence[str], chain: str | None = None, emulator: str | None = None) -> list[Way]:
-    """Return a triple (target, toolchain, emulator) for each target.
+    """Return a triple (target, toolchain, emulator) for each target.  "all" leaves out targets for which a tool is
+    missing.
 
-    Raises UserError if a target, toolchain or emulator is not available.  The message lists the available ones.
+    Raises UserError if a target, toolchain or emulator is not known or not installed.  The message lists the known
+    ones, or says how to install what is missing.
     """
     for word, known, what in ((chain, Toolchain, "toolchain"), (emulator, Emulator, "emulator")):
         if word is not None and word not in get_args(known):

@@ -12,7 +12,7 @@ from pykernel.targets.flow import Instruction, Records, Unbounded, Way
 Decode = Callable[[int], Instruction]
 CONDITIONS = frozenset("eq ne cs cc mi pl vs vc hi ls ge lt gt le hs lo".split())
 ENDS = frozenset("bx blx bxns blxns tbb tbh udf svc bkpt".split())
-"""Thumb instructions whose branch target cannot be read from the code."""
+"""Thumb instructions whose successor cannot be read from the code."""
 
 
 def decoder(
@@ -26,7 +26,8 @@ def decoder(
     """Return the function ``decode`` for ``Graph``.
 
     target: the target's name.  If it is in CYCLES, the cycles of Thumb instructions are counted; otherwise they are 0.
-    read: a function that returns up to 4 bytes at an address.  place: a function that returns the name of an address.
+    read: a function that returns up to 4 bytes at an address.  place: a function that describes an address in words,
+    for error messages.
     starts: addresses of functions.  records: records of the assembly.  A branch with a record stays within its function,
     although the instruction may look like a call.
     """

@@ -85,8 +85,8 @@ def _record(text: str, number: int) -> list[str]:
 class Records:
     """The records of an image.
 
-    places: dict that maps addresses to the labels and marks there, in order.  branches: dict that maps the address of each
-    branch to its label.
+    places: dict that maps addresses to the labels and marks there, in order.
+    branches: dict that maps the address of a branch instruction to the label of its target.
     """
 
     places: dict[int, list[str]] = field(default_factory=dict)

@@ -1,7 +1,8 @@
-"""A model on another computer that takes one job at a time: an emulator's process, or a board on a serial line.
+"""A model on another computer that takes one job at a time: an emulator's process, a WebAssembly module, or a board on
+a serial line.
 
-A job sends the model's bytes, a code for the function to call and, if the function takes them, samples.  It receives the
-results and the model's new bytes.
+A job sends the model's bytes, a code for the function to call and, if the function takes them, samples.  The job
+receives the results and the model's new bytes.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class JobModel(ABC):
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row, then learn it.  Returns (answers, statuses).
 
-        The statuses are those of the update, or those of the predictions if the model does not learn.
+        If the main question is a reading, it is called after the row is learned.  The statuses are those of the update,
+        or those of the predictions if the model does not learn.
         """
         program = self.spec.program
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
@@ -102,7 +104,7 @@ class JobModel(ABC):
         return answers
 
     def _samples(self, name: str | None, columns: list[np.ndarray]) -> np.ndarray:
-        """Call a function for each row, and return the values that it wrote.
+        """Call a function for each row, and return the results: values, statuses and ticks.
 
         name: a question or a visit; None: the main question and the update.  columns: the arguments of the function.
         """

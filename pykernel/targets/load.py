@@ -18,7 +18,7 @@ class Load:
 
     most, mean: largest and mean number of cycles.  If there is a signal stage, ``most`` is for the raw sample that ends
     a step.
-    kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
+    kind: the source of ``most``: "measured" on a board or in an emulator, "proved", or "estimated".
     """
 
     most: float
@@ -66,7 +66,8 @@ class Load:
 
 
 def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float) -> Load | None:
-    """Return the load from a row of ``check_targets`` or ``check_board``, or None if the row has no cycles.
+    """Return the load from a row of ``check_targets`` or ``check_board``, or None if the row has no cycles or the clock
+    is not known.
 
     clock: cycles per second, for rows without ``hertz``.  rate: samples per second.
     """

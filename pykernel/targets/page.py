@@ -112,7 +112,7 @@ def make_page(
         title=html.escape(f"{spec.name} {'learns' if learns else 'predicts'} {len(x):,} rows while you watch"),
         then=", then learns it" if learns else "",
         summary=html.escape(summary(spec)[:1].upper() + summary(spec)[1:]),
-        # text within a <script> element must not contain the element's end
+        # text within a <script> element must not contain the element's end tag
         content=json.dumps(content, allow_nan=False).replace("<", "\\u003c"),
     )
 
@@ -133,8 +133,10 @@ def _text(data: bytes) -> str:
 
 
 def _fields(host: HostModel) -> dict[str, Any]:
-    """Return the positions in memory of the stored vectors and of their number.  The result is empty for models without
-    a budget.
+    """Return the positions in memory, the shapes and the types of the stored vectors (``v``) and of their number
+    (``n``).
+
+    The result is empty for models without a budget.
     """
     found = {}
     for slot in host.memory.layout.slots:

@@ -29,7 +29,7 @@ class ProcessModel(JobModel):
         self.target = target
         emulator = target.qemu or target.simavr
         if emulator is None:
-            raise ValueError(f"no other program emulates {target.name}")
+            raise ValueError(f"neither QEMU nor simavr emulates {target.name}")
         self.command = emulator_command(target, emulator)
         extra = check_sources(project, timed=target.qemu is None)
         if target.qemu:

@@ -62,7 +62,9 @@ class Unicorn(Section):
 
 
 class Qemu(Program):
-    """A QEMU machine with this CPU.  The addresses of its memory differ from those of the part's memory."""
+    """A QEMU machine that executes the target's instructions.  The addresses and sizes of the machine's memory may
+    differ from those of the part's memory.
+    """
 
     machine: Word
     flash: Region

@@ -67,8 +67,8 @@ class EmulatedCpu:
             self.uc.reg_write(c.UC_RISCV_REG_MSTATUS, self.uc.reg_read(c.UC_RISCV_REG_MSTATUS) | FPU_ON)
 
     def call(self, name: str, *pointers: int, real: np.ndarray | None = None) -> int:
-        """Call a function whose arguments are pointers, followed by the number ``real`` if it is given.  Returns the
-        function's result as an unsigned 32-bit integer.
+        """Call a function whose arguments are pointers or integers, followed by the floating-point number ``real`` if
+        it is given.  Returns the function's result as an unsigned 32-bit integer.
 
         Raises CheckFailed if the CPU stops, for example at an unknown instruction or an invalid address.
         """
@@ -164,7 +164,7 @@ class Call:
 class UnicornModel:
     """A model on the emulated CPU, with the same methods as CModel.
 
-    The model is at the start of the part's RAM, and the stack is at the end of the RAM.
+    The model follows the image's own data at the start of the part's RAM, and the stack is at the end of the RAM.
     costs: dict that maps each function to a list with the number of instructions of each call that was not refused.
     The functions are the main question (such as predict) and the update, called by ``prequential``; the questions,
     called by ``ask``; the visits; and the actions.
@@ -214,7 +214,8 @@ class UnicornModel:
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row, then learn it.  Returns (answers, statuses).
 
-        The statuses are those of the update, or those of the predictions if the model does not learn.
+        If the main question is a reading, it is called after the row is learned.  The statuses are those of the update,
+        or those of the predictions if the model does not learn.
         """
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         asks, learner = self.program.asks, self.program.learner

@@ -37,9 +37,9 @@ def module(
 
 
 class WasmModel(JobModel):
-    """A model as an instance of a module, which holds the model's memory.
+    """A model in an instance of a WebAssembly module.
 
-    flash_bytes: size of a module that contains only the model.
+    flash_bytes: size in bytes of a module that contains only the model.
     """
 
     def __init__(self, project: Project, target: Target, level: str = "-O2", flags: Sequence[str] = ()) -> None:

@@ -18,7 +18,9 @@ on instructions is usually reached first.
 """
 POOL = 16  # number of states that are kept
 FARTHEST = (*2.0 ** np.arange(24, 0, -1), 0.0)
-"""Factors, the largest first.  The search takes the first factor with which the device accepts the state."""
+"""Factors for elements of a state, the largest first.  The search takes the first factor with which the device accepts
+the changed state.
+"""
 FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 
 
@@ -27,8 +29,8 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
     stream.
 
     Each try begins with a state and a sample (from the most expensive call so far, or at random), changes the sample, and
-    counts the instructions of a call.  Every state that is tried can occur on a device: updates lead to it from a state
-    in the stream, from the state after another call, or from a snapshot, possibly forged, that the device accepts.
+    counts the instructions of a call.  Every state that is tried can occur on a device: as a state in the stream, as
+    the state after a call, or as the state in a snapshot, possibly forged, that the device accepts.
     The result depends only on the arguments.
     """
     rng = np.random.default_rng(seed)

@@ -6,7 +6,8 @@
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
 subspace tracking, 2016 ("paper 001").  The columns of Phi are the images phi(x_n) of the N samples, and
 K = Phi'Phi is their Gram matrix.  The columns of L = Phi A are the r directions; each direction is a linear combination
-of the images.  lambda is the shrinkage.  The objective, equation 3, is
+of the images.  Column q_n of Q, (r, N), contains the coordinates of sample n.  lambda is the shrinkage.  The objective,
+equation 3, is
 
     1/2 sum_n |phi(x_n) - L q_n|^2 + lambda / 2 (|L|^2 + sum_n |q_n|^2)
 
@@ -99,9 +100,9 @@ def bkfe(
     shrinkage : float
         lambda > 0, in the same unit as the square root of a kernel value.
     method : {"closed", "alternating"}
-        "closed": LQ is Phi with each singular value sigma replaced by max(sigma - lambda, 0).  This is the limit of the
-        iteration.  The cost is O(N^3) if N <= 1,024 or r > N / 10; otherwise the Lanczos method needs about 10 r
-        products with K, O(N^2) each.
+        "closed": LQ is Phi with each of the r largest singular values sigma replaced by max(sigma - lambda, 0), and all
+        other singular values replaced by 0.  This is the limit of the iteration.  The cost is O(N^3) if N <= 1,024 or
+        r > N / 10; otherwise the Lanczos method needs about 10 r products with K, O(N^2) each.
         "alternating": from a random start, Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 are computed in
         turn.  Each of the two steps minimises the objective over one matrix, with the other matrix fixed.  The cost is
         O(N^2 r) per iteration.
@@ -215,8 +216,8 @@ def _alternating(
 
 
 def _ridge_solve(g: np.ndarray, shrinkage: float, right: np.ndarray) -> np.ndarray:
-    """Return (G + lambda I)^-1 ``right``, (r, columns).  Directions whose eigenvalues are only rounding errors are
-    ignored.
+    """Return (G + lambda I)^-1 ``right``, (r, columns).  Eigenvectors of G + lambda I whose eigenvalues are only
+    rounding errors are ignored.
 
     O(r^3 + r^2 columns).
     """

@@ -46,9 +46,10 @@ def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: An
     (l,), positive sample weights.  resolution: all values are treated as equal if half their range is at most
     ``resolution``, or at most SAME times the largest magnitude, because the differences may be rounding errors.
 
-    The minimiser is unique.  If all values are equal, or if a decreasing sigmoid would fit better because the function
-    is worse than chance on unseen samples, then a = 0, and the probability is the mean of the targets.  The result
-    depends on the unit of the values: for ``c f + d`` with c > 0, the result is (a / c, b - a d / c).
+    The minimiser is unique unless all values are equal.  If all values are equal, or if a decreasing sigmoid would fit
+    better because the function is worse than chance on unseen samples, then a = 0, and the probability is the weighted
+    mean of the targets.  The result depends on the unit of the values: for ``c f + d`` with c > 0, the result is
+    (a / c, b - a d / c).
 
     Raises ValueError if the shapes differ, if there are no samples, or if a value is not finite.
     """

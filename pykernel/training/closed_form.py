@@ -45,8 +45,8 @@ ASYMMETRY = 1e-6
 magnitude, because the matrix may have been computed in float32.
 """
 LEAST_RIDGE = 1e-60
-"""Smallest ridge, relative to the largest eigenvalue to which it is added.  The square of a smaller ridge would
-underflow.
+"""Smallest ridge, relative to the largest eigenvalue to which it is added.  The limit keeps the square of this ratio
+far from underflow.
 """
 
 NO_COLUMNS = np.zeros(0, np.int64)
@@ -89,7 +89,9 @@ class _Problem(ABC):
     """
 
     columns = NO_COLUMNS
-    """(p,): for each basis vector, the sample whose removal also removes the vector's column, or -1 if there is none."""
+    """(p,): for each basis vector, the sample whose removal also removes the vector's column, or -1 if there is none.
+    The array is empty for ls-svm and krr.
+    """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
         gram = checked_table(gram, "the Gram matrix", "(samples, basis vectors)", least=1)
@@ -190,7 +192,9 @@ class _Problem(ABC):
 
     @cached_property
     def _rest(self) -> np.ndarray | float:
-        """The diagonal of the projection onto the complement of the directions, (l,)."""
+        """The diagonal of the projection onto the vectors that are orthogonal to the directions and, with a bias, sum
+        to zero: (l,), or 0.0 if the directions are complete.
+        """
         full = 1 - 1 / self.samples if self.bias else 1.0
         return 0.0 if self.complete else np.maximum(full - self._squares.sum(axis=1), 0.0)
 
@@ -315,7 +319,11 @@ class FisherProblem(_Problem):
         return self.directions[rows] * own, squares, rest
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
-        """Return residuals (l, o): r / (1 - h), or (d r + g alpha) / (d (1 - h) + g^2) if the column is removed as well."""
+        """Return residuals (l, o): r / (1 - h), or (d r + g a) / (d (1 - h) + g^2) if the column is removed as well.
+
+        See docs/closed-form.md, formula (c).  For sample i, d = ridge P_ii and a = sqrt(ridge) alpha_i.  g is the
+        element (i, i) of the matrix that couples A with P, multiplied by sqrt(ridge).
+        """
         if not deleted:
             return super()._left_one_out(weights, taught, deleted)
         residuals, share = self._residuals(weights, taught), self._kept_share(weights)[:, None]
@@ -335,7 +343,8 @@ class FisherProblem(_Problem):
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
         """Return residuals A_FF^-1 r_F, (n, f, o).
 
-        If basis vectors (n, b) are removed as well, the block A_FF is bordered by their columns.
+        If basis vectors (n, b) are removed as well, the block A_FF is bordered by their blocks of two matrices: the
+        matrix that couples A with P, multiplied by sqrt(ridge), and -ridge P.
         """
         if not bases.shape[1]:
             return super()._left_folds_out(weights, taught, folds, bases)
@@ -373,7 +382,8 @@ class RidgeProblem(_Problem):
         gram = self.root[:, None] * gram * self.root
         inner = _centred(_centred(gram, self.unit).T, self.unit) if self.bias else gram
         w, v = np.linalg.eigh((inner + inner.T) / 2)
-        # the Gram matrix of a kernel has no negative eigenvalues, so small negative values are rounding errors
+        # the Gram matrix of a positive definite kernel has no negative eigenvalues, so small negative values are
+        # treated as rounding errors
         w[(w < 0) & (w >= -len(gram) * np.finfo(np.float64).eps * np.abs(w).max())] = 0.0
         return w, _spread(v, self.unit) if self.bias else v, True
 

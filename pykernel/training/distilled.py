@@ -1,11 +1,13 @@
 """Approximation of a kernel machine by a machine with fewer vectors (distillation), in three steps.
 
 1. Some of the machine's vectors are selected, one at a time: always the vector that leaves the smallest residual of the
-   machine's functions in feature space.  The functions are then projected onto the span of the selected vectors:
-   a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F. Harrison, *Reduction of Kernel Models*, Sheffield 2003;
-   orthogonal least squares, S. Chen, C. F. N. Cowan, P. M. Grant 1991).
+   machine's functions in feature space.  The functions, with the weights w of all n vectors, are then projected onto
+   the span of the m selected vectors, whose weights become a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F.
+   Harrison, *Reduction of Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M.
+   Grant 1991).
 2. Other weights for these vectors are computed by ridge regression on the values of the machine's functions for rows of
-   data.  The weights with the smallest error on held-out rows are used.
+   data.  For a machine with a Gaussian kernel, two widths are tried.  The width and the weights with the smallest error
+   on held-out rows are used.
 3. Vectors, widths and weights are trained together to fit these values (``pykernel.training.vectors``), until the error
    on held-out rows stops falling.  The result is a reduced set (C. J. C. Burges, 1996).
 
@@ -46,18 +48,22 @@ ASIDE, JUDGED = 0.15, 0.2
 loss.
 """
 RIDGE = 1e-6
-"""Ridge of the regression that fits the weights to the functions, which are divided by their standard deviations."""
+"""Ridge of the regression and of the search, relative to the mean loss.  The functions to be approximated are divided
+by their standard deviations.
+"""
 STEPS = 1000
 """Maximum number of steps of a search."""
 FAR = 1e6
-"""Largest difference between an input and its mean over the rows.  The unit is the kernel's width for Gaussian kernels,
-and the input's standard deviation for other kernels.  Inputs on a device stay closer to their mean, and k-means would
-overflow for larger differences.
+"""Largest accepted difference between an input and its mean over the rows.  The unit is the kernel's width for Gaussian
+kernels, and the input's standard deviation for other kernels.  Inputs on a device stay closer to their mean, and
+k-means would overflow for much larger differences.
 """
 VALUES = 2**22
 """Maximum number of kernel values in memory at once."""
 SPANNED = 1e-6
-"""A vector whose residual in feature space is below this number is treated as a combination of the selected vectors."""
+"""A vector v is treated as a combination of the selected vectors if its squared residual in feature space is below this
+fraction of k(v, v).
+"""
 NORMAL = 1.959964
 """Half the width of a 95 % confidence interval, in standard errors."""
 
@@ -75,9 +81,9 @@ class Loss:
 class Distilled:
     """The result of ``distil``.
 
-    machine: the smaller machine; vectors_before: the number of vectors of the original machine.  rows: number of rows
-    on which the loss was measured; none of them was used in the search.  made_up: whether these rows were generated
-    from the original machine's vectors.
+    machine: the smaller machine.  vectors_before: the number of vectors of the original machine, not counting vectors
+    of weight 0, and counting equal vectors once.  rows: number of rows on which the loss was measured; none of them was
+    used in the search.  made_up: whether these rows were generated from the original machine's vectors.
     error: root mean square difference between the two machines' functions, in units of the original functions' standard
     deviations; None if functions for pairs of classes were replaced by one function for each class.
     classes_differ: fraction of the rows for which the two machines predict different classes; None if the machine
@@ -324,10 +330,12 @@ class _Search:
         return np.concatenate([start, drawn[: self.m - len(start)]]), machine if self.whole else None
 
     def _weighed(self, start: np.ndarray, projection: Machine | None = None) -> trained.Vectors:
-        """Return the starting point of a search, with weights from ridge regression.
+        """Return the starting point of a search.
 
-        The width is half the median distance.  If the kernel is Gaussian, the machine's width and the unchanged
-        projection are tried as well, and the best of the three is taken.
+        The weights come from ridge regression, and the width is half the median distance.  If the machine's kernel is
+        Gaussian, the machine's width is tried as well.  So is the unchanged projection, if it is given and has m
+        vectors, and if the machine has no functions for pairs of classes.  The starting point with the smallest risk on
+        held-out rows is taken.
         """
         begun = trained.begin(self.train, self.loss, start, "one", np.random.default_rng(self.seed))
         ridge = RIDGE * len(self.train) * self.train.targets.shape[1]

@@ -12,14 +12,15 @@ constraints apart from the bounds on its variables:
     min  sum_j |alpha_j| + sum_i h_i max(0, -(s_i f(x_i) + c_i))
     max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta_i = sum of s u over row i's variables
 
-alpha and b are the multipliers of the dual's constraints.  k_j'beta is the *price* of vector j.  If the price of a row is above 1
-in magnitude, adding the row as a vector would lower the objective.  The training follows the paper's loop (solve on a subset,
-judge, generate more basis functions), and starts from a greedy basis.  Each round adds the rows with the highest
-prices, and removes vectors whose weight is 0 and whose price is low.
+In the first line, i counts the variables, and x_i is the row of variable i.  k_j contains the kernel values of vector j
+and all rows.  alpha and b are the multipliers of the dual's constraints.  |k_j'beta| is the *price* of vector j.  If
+the price of a row is above 1, adding the row as a vector would lower the objective.  The training follows the paper's
+loop (solve on a subset, judge, generate more basis functions), and starts from a greedy basis.  Each round adds the
+rows with the highest prices, and removes vectors whose weight is 0 and whose price is low.
 
-**A bound.**  If u is divided by the largest price of all rows, it is feasible in the dual of the machine that has all l
-rows as vectors.  Therefore -c'u, divided by the largest price, is a lower bound on the optimum of this machine, even
-with rounding errors.  ``Round.excess`` is the relative distance to this bound.
+**A bound.**  Let p be the largest price of all rows, or 1 if no price is above 1.  Then u / p is feasible in the dual
+of the machine that has all l rows as vectors.  Therefore -c'u / p is a lower bound on the optimum of this machine, even
+with rounding errors.  ``Round.excess`` is the objective's relative distance to the largest bound so far.
 """
 
 from __future__ import annotations
@@ -47,13 +48,15 @@ NEAR = 0.9
 kernel's feature space is above NEAR, only the row with the higher price is added in a round.
 """
 AMONG = 8
-"""The m rows that are added in a round are chosen from the AMONG * m rows with the highest prices."""
+"""If at most m rows may be added in a round, they are chosen from the AMONG * m rows with the highest prices."""
 WIDER = 4
 """The training stops adding vectors when more than WIDER * ``n_max`` vectors have nonzero weights, because most of
 these vectors would be removed later.
 """
 MOST = 2**26
-"""Maximum number of elements in a linear program's matrix.  They need 512 MB, and SciPy makes several copies."""
+"""Vectors are added only while the number of rows times the number of vectors is at most this number.  So many kernel
+values need 512 MB, and the linear program's matrix and its copies in SciPy need several times as much.
+"""
 BLOCK = 2**22
 """Maximum number of kernel values in memory at once; they need 32 MB."""
 Tell = Callable[[float, str], None]
@@ -364,7 +367,7 @@ def _solved(
 ) -> list[_Function]:
     """Return the functions for ``vectors``, in the order of ``duals``.
 
-    A function is not solved again if it was already solved for these vectors and its prices are low enough.
+    A function is not solved again if its prices were already low enough before the last change of the vectors.
     """
     values = each_row(rows, max(1, BLOCK // len(vectors)), lambda block: kernel.gram(block, vectors), len(vectors))
     made: list[_Function] = []

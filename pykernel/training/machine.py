@@ -22,8 +22,8 @@ NUMBERS_LIMIT = 2**24
 class Machine:
     """A kernel machine in float64: f(x) = sum_i weights_i k(vectors_i, (x - center) * scale) + bias.
 
-    vectors: (n, DIM); weights: (n, W); bias: (F,); center, scale: (DIM,) or None; other fields are as in [expansion] of
-    a spec.
+    vectors: (n, DIM); weights: (n, W); bias: (F,) for F functions; center, scale: (DIM,) or None.  W equals F, except
+    with ``support_class``: then W is the number of classes minus 1.  Fields without a comment are as in a spec.
     """
 
     source: str  # name of the model from which the machine was made

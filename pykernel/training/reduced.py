@@ -6,9 +6,10 @@
     model = machine.solve(ridges[best])
     model.predict(x_new)
 
-There are l samples, n basis vectors, o outputs and D inputs.  The projection features are z(x) = L^-1 k_S(x) with
-K_SS = L L'.  The features' inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows may be anything that
-``as_rows`` accepts.  They are processed in blocks, which takes O(l o + n^2) memory in addition to a block.  All
+There are l samples, n basis vectors, o outputs and D inputs.  k_S(x) contains the kernel values of x and the set S of
+basis vectors, and K_SS = L L' is the Gram matrix of S.  The projection features are z(x) = L^-1 k_S(x).  Their inner
+product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows may be anything that ``as_rows`` accepts.  They are
+processed in blocks, which takes O(l o + n^2) memory in addition to a block and to features that are kept.  All
 computations are in float64 on the host.
 
 docs/reduced.md derives the formulas.
@@ -52,7 +53,7 @@ from pykernel.training.trained import input_max_abs, lists
 BLOCK = 2**20
 """Approximate maximum number of elements in a block of features; they need 8 MB.  A pass keeps a few blocks in memory."""
 KEPT = 2**24
-"""Features and Gram matrices of at most this many numbers (128 MB) are kept in memory.  Larger ones are computed again in each pass."""
+"""Features of at most this many numbers (128 MB) are kept in memory.  Larger ones are computed again in each pass."""
 SMALL_FOLD = 256
 """Folds of at most max(SMALL_FOLD, n) samples are left out with blocks of the hat matrix, and larger folds by merging factors."""
 ROWS_FOR_SCALE = 2000
@@ -141,8 +142,9 @@ class ReducedProblem:
     """Kernel ridge regression, LS-SVM or the kernel Fisher discriminant in the span of a basis, with cross-validation
     in closed form.
 
-    krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda.  This is kernel ridge
-    regression with the Nystroem kernel.  It minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
+    krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda in the paper's symbols.  This is
+            kernel ridge regression with the Nystroem kernel.  It minimises |y - K_lS alpha|^2 + ridge alpha' K_SS
+            alpha.
     ls-svm  min |y - Z w - b|^2 + ridge |w|^2: the primal of the LS-SVM with the Nystroem kernel.
     kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4).  With the coding "counts", this is
             Fisher's discriminant.
@@ -154,10 +156,10 @@ class ReducedProblem:
     memory if they have at most this many elements.
 
     One pass over the rows computes a triangular factor R of [1 F Y] in O(l n^2), where F are the features and Y the
-    targets.  R is computed by QR of blocks, without normal equations.  The same singular values of R are used for every
-    ridge.
-    Cross-validation takes one more pass for any number of ridges.  The basis is fixed: a basis vector stays even if the
-    sample from which it comes is left out.
+    targets.  R is computed by QR of blocks, without normal equations.  One singular value decomposition of R's block of
+    F is used for every ridge.
+    Leave-one-out takes one more pass for any number of ridges, and ``leave_fold_out_path`` says what folds take.  The
+    basis is fixed: a basis vector stays even if the sample from which it comes is left out.
 
     Raises UserError.
     """
@@ -247,10 +249,10 @@ class ReducedProblem:
     def leave_fold_out_path(self, ridges: Sequence[float], folds: Any) -> np.ndarray:
         """Return ``leave_fold_out`` for R ridges, (R, l, o).
 
-        Folds of more than max(256, n) samples are left out by merging the triangular factors of the other folds,
-        which gives the same result as retraining.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2)
-        memory.  Smaller folds, of f samples each, are left out with blocks of the hat matrix, in O(l n f + l f^2) for
-        each ridge.  For them, the rows are read in the order of the folds.
+        Folds of more than max(256, n) samples are left out by merging the triangular factors of the other folds, from
+        which the model is computed again.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2) memory.
+        Smaller folds, of f samples each, are left out with blocks of the hat matrix, in O(l n f + l f^2) for each
+        ridge.  For them, the rows are read in the order of the folds.
         """
         values = self._checked(ridges)
         parts = fold_numbers(folds, self.samples)
@@ -282,7 +284,9 @@ class ReducedProblem:
 
     @property
     def _cut(self) -> slice:
-        """The columns of Y that are learned: the targets' values, or the indicators from which targets are recoded."""
+        """The columns of Y that are predicted in cross-validation: the targets' values, or the columns from which
+        recoded targets are combined.
+        """
         return slice(self.outputs, None) if self._recodes else slice(0, self.outputs)
 
     def _recoded(self, predictions: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
@@ -382,7 +386,7 @@ class _Decomposed:
         )
 
     def along_weights(self, ridge: float) -> np.ndarray:
-        """Return weights of the centred features after the rotation by v, (n, T)."""
+        """Return weights of the centred features after the rotation by v, (n, T), for the T columns of Y."""
         return (self.scale / (self.scale**2 + ridge))[:, None] * self.along
 
     def weights(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
@@ -451,8 +455,8 @@ def select_reduced(
     This function is like ``pykernel.training.selection.select``, but accepts any number of rows.  Arguments
     that are not listed here are described there.  kernel: a kernel whose gamma is replaced for each width.  basis: a
     number of vectors, chosen anew for each width by ``select_basis`` with ``options`` (method, candidates, tau, ...);
-    positions of rows (n,); vectors (n, D); or a Basis, whose gamma is the only width if ``widths`` is not given.  cv:
-    "deleted" and "kept" give the same result, because the basis does not depend on the labels.
+    positions of rows (n,); vectors (n, D); or a Basis.  If a Basis is given without ``widths``, the width of ``kernel``
+    is the only width.  cv: "deleted" and "kept" give the same result, because basis vectors are never removed.
     Raises UserError.
     """
     rows = as_rows(x)
@@ -496,7 +500,8 @@ def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str,
 
 
 def basis_of(vectors: Any, kernel: MercerKernel, epsilon: float = 1e-10, indices: Any = None) -> Basis:
-    """Return a Basis of ``vectors`` (n, D), in the same order.  A vector is left out if its residual is below epsilon.
+    """Return a Basis of ``vectors`` (n, D), in the same order.  A vector v is left out if its residual is below epsilon
+    times k(v, v).
 
     indices: (n,), the position of each vector in the data; all are -1 if not given.  ``trace`` is computed from
     ``vectors``, not from data.  O(n^3).
@@ -538,10 +543,10 @@ def nystrom_content(
 ) -> dict[str, Any]:
     """Return the content of a spec with the rule "nystrom": nested dictionaries, as in the TOML file.
 
-    largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of the inputs; None: a million
-    times the largest input (ten times for a polynomial), or less if kernel values could overflow.  weights: (n, o),
-    weights of z; None: the model predicts z itself.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first
-    converted to (x - center) * scale.
+    largest: (D,), the largest magnitude of each input in training, after the conversion to (x - center) * scale.
+    max_abs: the limit of the inputs; None: a million times the largest input (ten times for a polynomial), or less if
+    kernel values could overflow.  weights: (n, o), weights of z; None: the model predicts z itself.  bias: (o,); 0 if
+    not given.  center, scale: (D,); inputs are first converted to (x - center) * scale.
     Raises UserError.
     """
     need_choice(precision, "precision", PRECISIONS)

@@ -25,13 +25,15 @@ COARSE, SEEN = 0.1, 1000
 number of vectors that are checked.
 """
 NOTED_VALUES = 2**21
-"""Maximum number of kernel values that are computed for the check."""
+"""Maximum number of kernel values in one evaluation of the functions for the check.  At least 16 vectors are checked,
+even if this takes more kernel values.
+"""
 
 SLACK = 1.01
 """Factor that covers terms of order u^2 and the rounding errors of the bound itself."""
 LEAST = 2.0**-50
-"""An upper bound on the kernel values that the device replaces with zero.  The device replaces a value with zero if
-e^-r is below 2^-60; values of Matern kernels are larger than e^-r.
+"""An upper bound on the kernel values that the device replaces with zero.  The device does this if the exponential e^-r
+in the kernel's formula is below 2^-60.  Matern kernels multiply e^-r by a factor above 1, so their values are larger.
 """
 VALUES = 2**20
 """Maximum number of kernel values in memory at once."""
@@ -182,7 +184,7 @@ def _kernel_error(
     if function == "gaussian":
         moved, rounded, size = (2 * far + off) * off, 4 * u, np.square(far + off)
         if distance == "products":
-            # the device computes |z|^2 + |v|^2 - 2 z'v, and two powers of two instead of one
+            # the device computes |z|^2 + |v|^2 - 2 z'v, and the kernel value as the product of two powers of two
             rounded, size = 10 * u, np.square(z).sum(axis=1)[:, None] + 2 * np.abs(z) @ np.abs(v).T + np.square(length)
         return _exponential_error(k, gamma * np.square(far), gamma * (moved + steps * u * size), rounded)
     if function == "rational-quadratic":
@@ -262,8 +264,8 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     """Return sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
 
     If large weights cancel out, as in a Gaussian process without noise, their rounding errors can be large compared
-    with the sum.  The warning is based on a bound at the machine's vectors.  Hidden units get no warning,
-    because their vectors are not inputs.
+    with the sum.  The warning is based on the errors at the machine's vectors.  Hidden units get no warning, because
+    their vectors are not inputs.  Custom kernels get no warning, either.
     """
     found = list(machine.notes)
     if spec.precision != "float32" or machine.function in (*HIDDEN, "custom") or not len(machine.vectors):

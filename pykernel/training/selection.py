@@ -1,7 +1,7 @@
 """Choose the kernel's width and the ridge by cross-validation in closed form, with one decomposition for each width.
 
     found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", jobs=2)
-    found.width, found.ridge, found.corrected     # the chosen cell, and the error to expect
+    found.width, found.ridge, found.corrected     # the chosen width and ridge, and the error to expect
 
 Samples are left out one by one, or fold by fold, with the same result as retraining (pykernel.training.closed_form).  After the
 decomposition, each ridge takes only matrix-vector products: l samples, W widths and R ridges cost W O(l^3) + W R O(l^2) instead of
@@ -128,8 +128,8 @@ class GroupFolds(int):
 
 def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
     """Return the fold of each sample, (l,) from 0 to count - 1.  The numbers of samples in the folds differ by at most
-    one, and so do the numbers of samples of each class.  If ``count`` is a ``GroupFolds``, the numbers of groups in the
-    folds differ by at most one.
+    one, and so do the numbers of samples of each class.  If ``count`` is a ``GroupFolds``, this holds only for the
+    numbers of groups in the folds.
 
     The same seed always gives the same folds.  Raises UserError unless the number of folds is from 2 to l, or with
     ``GroupFolds`` from 2 to the number of groups.
@@ -253,6 +253,8 @@ def scores_of(predictions: np.ndarray, shared: Grid) -> dict[str, Any]:
 class Selection:
     """A grid of widths (W,) and ridges (R,), both ascending, with the cross-validated errors of each cell.
 
+    A cell is a pair of a width and a ridge.
+
     error: (W, R), the fraction of samples that are classified wrongly; None for regression.
     press: (W, R), the mean over samples and outputs of the squared difference from the targets (for classes: from the
     coded targets).
@@ -266,10 +268,11 @@ class Selection:
     condition.  The best cell is not always taken, because the position of the minimum is random where the error hardly
     changes, and the model at the minimum often has huge weights, which cause large errors for unusual rows.
     optimism: the expected difference between the true error and the smallest cross-validated error, which is too small
-    because it is a minimum.  The optimism is the mean over folds k of e_k(best) - min e_k, with e_k the error within
-    the fold (Tibshirani and Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl.
-    Stat. 3(2), 2009).  For leave-one-out, a fold of one sample would have a minimum of zero, so the errors are divided
-    into 10 stratified groups, which replace the folds.  The optimism of the taken cell is assumed to be the same.
+    because it is a minimum.  The optimism is the mean over folds k, weighted by their sizes, of e_k(best) - min e_k,
+    with e_k the error within the fold (Tibshirani and Tibshirani, "A bias correction for the minimum error rate in
+    cross-validation", Ann. Appl. Stat. 3(2), 2009).  In a fold of one or a few samples, the minimum is often zero.  For
+    leave-one-out and for more than 20 folds, the errors are therefore divided into 10 stratified groups, which replace
+    the folds.  The optimism of the taken cell is assumed to be the same.
     """
 
     model: Model

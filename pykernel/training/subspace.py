@@ -93,8 +93,9 @@ class HostSubspace:
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options``; the
             argument ``method`` of ``select_basis`` is given as ``selector``.  Basis: L stays in the span of this basis.
             For an int or a Basis, ``method`` must be "closed", and the optimum within the span is computed from the
-            singular values of the features.  For n basis vectors, the computation takes one pass over the rows,
-            O(N n (D + n)), and the result has only n vectors, so this is suitable for large N and for devices.
+            singular values of the basis's features.  For n basis vectors, the computation takes one pass over the rows,
+            O(N n (D + n)), and the result has only n vectors.  A basis is therefore suitable for large N and for
+            devices.
         """
         rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
         shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -185,7 +186,7 @@ class HostSubspace:
         return self._turned(x) * inverse_of(values, self.shrinkage) @ vectors.T
 
     def features(self, x: Any, triangular: bool = False) -> np.ndarray:
-        """Return z(x) = R q(x), (rows, r), with R'R = G.  z(x)'z(y) = khat(x, y) approximates k(x, y) from below.
+        """Return z(x) = R q(x), (rows, r), with R'R = G.  z(x)'z(y) approximates k(x, y), and |z(x)|^2 <= k(x, x).
 
         R is the symmetric root of G, or, if ``triangular`` is true, the upper triangular root that the device uses.
         """
@@ -317,7 +318,8 @@ def _triangular_root(g: np.ndarray) -> np.ndarray:
 def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients (r, o) and intercepts (o,) of a linear model of r features.
 
-    The coefficients of a fitted estimator are computed from its values at 0 and at the unit vectors.
+    The coefficients of a clustering are computed from its centres.  Those of any other fitted estimator are computed
+    from the estimator's values at 0 and at the unit vectors.
     """
     kind = type(model).__name__
     if isinstance(model, tuple) and len(model) == 2:

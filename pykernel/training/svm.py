@@ -4,7 +4,8 @@
     found = train(x, MercerKernel("gaussian", gamma=0.5), duals, n_max=400)
     found.model.predict(x_new), found.reached
 
-l rows, n basis vectors, K~ = Z Z' with the features Z (l, n) of a greedy basis.  The dual of a machine is
+There are l rows and n basis vectors.  K~ = Z Z' approximates the Gram matrix K of the rows, where Z (l, n) are the
+features of a greedy basis.  The machine with K instead of K~ is called the full machine.  The dual of a machine is
 
     min 1/2 beta' K~ beta + c'u    with    beta_i = sum of s_j u_j over the variables j of row i,  1'beta = 0,  0 <= u <= h
 
@@ -14,9 +15,9 @@ machine's function is f = K~ beta + b, where b is the multiplier of 1'beta = 0. 
 max(0, -(s_j f + c_j)), with the hinge loss or the epsilon-insensitive loss.
 
 Each step of Mehrotra's predictor-corrector method solves the reduced KKT system twice.  The matrix of this system is
-K~ + diag(sigma), so each solve takes O(l n^2) by Woodbury's identity (``LowRankSystem``).  K - K~ is positive
-semidefinite, because the basis spans a subspace of the function space.  Therefore the function of the low-rank machine,
-a sum over n vectors, belongs to the full machine's function space, and
+K~ plus a positive diagonal matrix, so a step takes O(l n^2) by Woodbury's identity (``LowRankSystem``).  K - K~ is
+positive semidefinite, because the basis spans a subspace of the function space.  Therefore the function of the low-rank
+machine, a sum over n vectors, belongs to the full machine's function space, and
 
     the function's primal objective - the full machine's optimum  <=  1/2 beta' (K - K~) beta + the low-rank machine's own gap
 
@@ -142,7 +143,7 @@ class Dual:
         return self.sign * f[self.rows] + self.cost
 
     def primal(self, square: float, f: np.ndarray) -> float:
-        """Return the primal objective.  square: beta' K beta."""
+        """Return the primal objective.  square: the function's squared norm, beta' K~ beta."""
         return square / 2 + float(self.most @ np.maximum(-self.margin(f), 0.0))
 
     def dual(self, square: float, u: np.ndarray) -> float:
@@ -150,8 +151,9 @@ class Dual:
 
     @cached_property
     def least(self) -> float:
-        """1e-5 times the objective for f = 0.  This number is added to objectives that are used as divisors, because
-        they may be 0.
+        """1e-5 times the objective for f = 0 or, if this objective is 0, 1e-5 times ``unit`` times the sum of h.
+
+        This number is added to objectives that are used as divisors, because they may be 0.
         """
         return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
 
@@ -424,7 +426,7 @@ class Trained:
 
     @property
     def good(self) -> bool:
-        """Whether the full machine's conditions hold within the tolerance."""
+        """Whether the full machine's conditions hold within the tolerance, and the duality gap is at most ENOUGH."""
         return self.rounds[-1].residual <= self.tolerance and self.rounds[-1].gap <= ENOUGH
 
     @property

@@ -166,16 +166,17 @@ class Targets:
         left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
         left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)
         up, down = _coded(left_of_class, left)
-        # if a class has no samples left, the prediction is known exactly
+        # if the class or the rest has no samples left, all targets are equal, so the prediction is 0 or ``one``
         member = np.where(left_of_class == 0, 0.0, np.where(left_of_class == left, one, member))
         return up * member - down * (one - member)
 
 
 def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the magnitudes of the targets for a class and for the rest, N / N_c and N / (N - N_c), or 0 for an empty group."""
-    of_rest = samples - of_class
-    up = np.where(of_class > 0, samples / np.maximum(of_class, 1), 0.0)
-    return up, np.where(of_rest > 0, samples / np.maximum(of_rest, 1), 0.0)
+    least = 1e-12 * samples  # less is a rounding error
+    groups = of_class, samples - of_class
+    up, down = (np.where(group > least, samples / np.maximum(group, least), 0.0) for group in groups)
+    return up, down
 
 
 def _indicators(positions: np.ndarray, count: int) -> np.ndarray:

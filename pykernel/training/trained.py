@@ -205,7 +205,7 @@ def _label(machine: Machine, classes: Sequence[str] | None) -> dict[str, Any] | 
 def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: Limits) -> float:
     """Return the largest magnitude of a feature, which the signal determines.
 
-    Raises UserError if ``max_abs`` is given.
+    Raises UserError if ``max_abs`` is given, or if the precision differs from the signal's precision.
     """
     where = machine.source
     if precision != signal.precision:
@@ -329,8 +329,8 @@ def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> 
     """Return [input] max_abs of a floating-point model: the given limits, or a range for each input.
 
     Far from its vectors, a kernel machine predicts its bias, and a polynomial predicts arbitrary values, so the device
-    must refuse inputs that are far from the vectors.  Linear functions, features of a signal, and machines without
-    ``seen`` get one limit, far above the largest magnitude in the vectors.
+    must refuse inputs that are far from the vectors.  Linear functions and machines without ``seen`` get one limit, far
+    above the largest magnitude in the vectors.  Features of a signal have the given limit.
     """
     if isinstance(given, Sequence):
         values = [number_of(value, machine.source, "max_abs") for value in given]
@@ -439,8 +439,8 @@ def rounded(machine: Machine, precision: str) -> Machine:
 
     The rounding errors of center and scale are compensated in the vectors and the bias.  Without this compensation, the
     rounding error of the center would change every distance if inputs are far from zero.  For polynomial and sigmoid
-    kernels, only the error of the scale can be compensated.  For normalised and custom kernels, the vectors are
-    transformed in the same way as inputs.
+    kernels, only the error of the scale can be compensated, and the center is not rounded.  For kernels of a distance,
+    normalised kernels and custom kernels, the vectors are transformed in the same way as inputs.
     """
     if machine.center is None and machine.scale is None:
         return machine
@@ -486,7 +486,7 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
     the rounding error is small enough.
 
     |x|^2 + |v|^2 - 2 x'v loses digits in proportion to gamma |v|^2.  If the vectors lie far from zero but near each
-    other, their mean becomes the center.
+    other, the middle of their range becomes the center.
     """
     most = PRODUCTS / max(1.0, math.sqrt(machine.dim / PRODUCTS_DIM))
 

@@ -46,7 +46,7 @@ PATIENCE = 100
 MEDIAN_ROWS = 500
 """Number of rows from which the median distance is computed."""
 START_RIDGE = 1e-3
-"""Ridge of the initial weights, as a fraction of the number of rows."""
+"""Ridge of the initial weights, as a fraction of the number of rows for each vector, n / m."""
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 STEPS = 300
 """Maximum number of steps of a search."""
 COMPARED = 2000
-"""Number of rows on which candidates are compared.  Only the last search uses all rows."""
+"""Maximum number of rows on which candidates are compared.  Only the last search may use more rows."""
 FOLDS = 5
 GIVEN_UP = 1.5
 """A candidate is dropped if its risk on the folds so far is more than this number times the best candidate's risk."""
@@ -337,7 +337,9 @@ LAST_ASIDE = 0.1
 """Fraction of the rows that is set aside for early stopping of the last search, if there are more than COMPARED rows.
 """
 Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray] | np.ndarray
-"""The initial vectors, in the inputs' units; or a function that makes them from rows (n, D), a number of vectors and a random generator."""
+"""The initial vectors, in the inputs' original units; or a function that makes them from scaled rows (n, D), a number
+of vectors and a random generator.
+"""
 
 
 Computed = Callable[[Vectors, np.ndarray], np.ndarray]

@@ -161,7 +161,7 @@ def arms(
     target: str | None = None,
     labels: str | None = None,
 ) -> list[Arm]:
-    """Return the arms of all chosen rules for this data, beginning with the rules that usually work best.
+    """Return the arms of all chosen rules for this data.  Arms with trained vectors come first.
 
     Each rule is combined with its default technique, or with each of ``techniques``.  For a target without an FPU,
     int16 models are tried as well, where possible.  labels: "never" if the device gets no labels.  In this case, if no
@@ -194,12 +194,15 @@ def arms(
 
 
 def _staged(base: Content) -> Content:
-    """Add the kernel width and the stages without which a rule cannot learn from unscaled numbers.  Existing keys are not changed."""
+    """Add the kernel width and the stages without which a rule cannot learn from unscaled numbers.
+
+    Existing keys are not changed.
+    """
     made = {**base, "kernel": {"sigma": width(_dim(base))} | base.get("kernel", {})}
     if not {"standardise", "center", "scale"} & set(base["input"]):
         made["input"] = NUMBERS_INPUT | base["input"]
         if "classes" not in base["label"]:
-            made |= {"label": NUMBERS_LABEL | base["label"], "linear": {}}
+            made |= {"label": NUMBERS_LABEL | base["label"], "linear": base.get("linear", {})}
     return made
 
 

@@ -50,7 +50,7 @@ A plant may run hotter than while it was recorded.  The largest faults in a plan
 should raise an alarm, so rows with these faults should not be refused (docs/decisions.md, "Limits of inputs").
 """
 FOREVER = 100_000.0
-"""A longer memory, in samples, means that a model forgets nothing."""
+"""The longest memory, in samples.  With this memory, a model forgets nothing."""
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 
@@ -102,7 +102,10 @@ class Drawn(Knob):
 
 @dataclass(frozen=True)
 class Memory(Knob):
-    """A forgetting factor, expressed as a memory of 1 / (1 - factor) samples.  The factor is 1 if the memory exceeds FOREVER samples."""
+    """A forgetting factor, expressed as a memory of 1 / (1 - factor) samples.
+
+    The factor is 1 if the memory exceeds 0.9 FOREVER samples.
+    """
 
     def position(self, value: float) -> float:
         return math.log(min(1 / (1 - value), FOREVER)) if value < 1 else math.log(FOREVER)
@@ -286,8 +289,9 @@ def combine(
 ) -> tuple[list[Combination], list[Content]]:
     """Return all valid combinations of a rule and a technique, and a list of the invalid combinations with the reasons.
 
-    chosen: the techniques to combine.  If this is None, each rule gets the technique in the content or, if the content has no technique,
-    the rule's default.
+    chosen: the techniques to combine.  If this is None, a rule that needs vectors from the beginning gets each of its
+    techniques in BASES.  Any other rule gets the technique in the content or, if the content has no technique, the
+    rule's default.
     """
     found: list[Combination] = []
     refused: list[Content] = []
@@ -356,7 +360,7 @@ def reason_of(error: UserError) -> str:
 
 
 def _surroundings(content: Content, known: Known) -> Iterator[Content]:
-    """Yield contents without a rule: first with all given stages of inputs and labels, then with fewer and fewer stages."""
+    """Yield contents without a rule: first with all given stages of inputs and labels, then with other or fewer."""
     given, label = content.get("input", {}), content.get("label", {})
     bare = {key: value for key, value in given.items() if key not in _SCALING}
     inputs = [given]

@@ -22,7 +22,10 @@ from pykernel.tuning.combinations import Content
 SAMPLES = 200
 """Number of samples that are emulated, from the stream's second half."""
 INSTRUCTIONS = 40_000_000
-"""Emulation of a stream ends after this many instructions.  Models with soft floating point reach this limit before the last sample."""
+"""Emulation of a stream ends after this many instructions.
+
+Models with soft floating point may reach this limit before the last sample.
+"""
 
 NAMELESS = {"name": "model"}
 """The name of every model in a task, because the user's name must not change the task."""
@@ -34,9 +37,9 @@ end of a plan, a longer search for the worst case usually finds a slightly more 
 CODE = 24 * 1024
 """Bytes of flash that are assumed for the code of a model that was not measured.  Its constants are added.
 
-On a Cortex-M4F at -O2 the default models take at most 17 KB, including constants (docs/data/default-cost.csv), models
-with subspaces take 20 to 49 KB (subspace-device.csv), and all other models take less than 24 KB (streaming-cost.csv,
-training-cost.csv, signal-cost.csv).
+On a Cortex-M4F at -O2 the default models take at most 17 KB, including constants (docs/data/default-cost.csv).  Models
+with subspaces took 20 to 49 KB when they were last measured.  All other models take less than 24 KB
+(streaming-cost.csv, training-cost.csv, signal-cost.csv).
 """
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED)
@@ -113,14 +116,16 @@ def target_costs(
     raw samples, which is rounded up to whole steps, at least two.
     x: (rows, DIM), without gaps.  y: labels, without gaps, in the form that HostModel.update takes; if there are no labels, None or an
     array of shape (rows, 0).
-    tries: number of tries in the search for the most expensive call (``worst_call``), if no bound is proved for it: the update or, if the
-    model does not learn, the main question (usually predict).  If tries is 0, nothing is searched, and no bounds are proved.
+    tries: number of tries in the search for the most expensive call (``worst_call``) of the update or, if the model
+    does not learn, of the main question (usually predict).  If a bound is proved for this function, there is no search.
+    If tries is 0, nothing is searched, and no bounds are proved.
 
     Returns a dict.  For the update (if the model learns) and for the main question, it has the mean and the maximum number of
     instructions, and "worst" if there was a search.  With a signal stage, these are the counts of NAME_push and of the call that answers
     the main question for the newest features.  For an AVR, cycles are counted instead of instructions.  The other keys are "bounds" (if
     ``tries`` is not 0), "flash_bytes" (everything that is linked), "ram_bytes" (the struct), "stack_bytes", "samples" and
-    "updates_refused".  If the model does not fit the target, the only key is "refused", which has the reason.
+    "updates_refused".  If the model does not fit the target or its emulation stops, the only key is
+    "refused", which has the reason.
 
     Raises UserError if a tool is missing, and CheckFailed if the device's memory differs from the host's.
     """
@@ -235,6 +240,8 @@ def make_limits(
     target: str | None, ram: int | None, flash: int | None, instructions: int | None, cycles: int | None = None
 ) -> Limits:
     """Return the limits.  If RAM or flash is not limited, the limit is that of the microcontroller that represents the target.
+
+    Without a target, only RAM is limited.
 
     Raises UserError if this microcontroller has less RAM or flash than a limit allows.  If cycles are limited, also raises UserError if
     the target's cycles are not known, or if gcc is missing.

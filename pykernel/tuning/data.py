@@ -14,7 +14,8 @@ from pykernel.tuning.combinations import Content
 from pykernel.tuning.stage import Stage, first_judged
 
 MOST_ROWS = 50_000
-"""Maximum number of rows: only the last MOST_ROWS rows of a longer table are used."""
+"""Maximum number of rows in a plan.  Of a longer table, only the last MOST_ROWS rows are used.  Of many devices, only
+the first rows of each device are used."""
 FEWEST = 20
 """Minimum number of rows; a shorter table is refused."""
 
@@ -121,7 +122,7 @@ class Table:
 
     @property
     def labelled(self) -> np.ndarray:
-        """A Boolean array, (rows,), which is True for rows with a label."""
+        """A Boolean array, (rows,), which is True for rows whose labels are all known."""
         y = self.labels
         return np.asarray(y >= 0 if self.of_classes else np.isfinite(y).reshape(len(y), -1).all(axis=1))
 

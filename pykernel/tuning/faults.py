@@ -40,9 +40,10 @@ CHANGE, ABRUPT, NEAR_RUN = 0.5, 4.0, 20
 sensor's standard deviation, and by more than ABRUPT times its standard deviation within these rows.
 """
 COUNT = 128
-"""Minimum number of faults in a trial.  The rows are repeated until this number is reached."""
+"""Wanted number of faults in a trial.  The rows are repeated until this number, or a maximum number of repetitions, is
+reached."""
 PROMISED = 256
-"""Minimum number of faults from which a plan estimates the error that it promises."""
+"""Wanted number of faults from which a plan estimates the error that it promises."""
 SHOWS = 0.5
 """A fault is *visible* if the root mean square of the change that it causes is at least this number, in the units of a
 fault's size.  If a fault is not visible, another one is drawn.
@@ -101,7 +102,7 @@ class Sensors(NamedTuple):
 def usual_spread(x: np.ndarray) -> np.ndarray:
     """Estimate the standard deviation of each column from its quartiles, so that rare large values have no influence.  Returns (D,).
 
-    If half of a column's values are equal, the ordinary standard deviation is returned.
+    If the two quartiles of a column are equal, the ordinary standard deviation is returned.
     """
     low, high = np.quantile(x, [0.25, 0.75], axis=0)
     return np.where(high > low, 0.741 * (high - low), x.std(axis=0))
@@ -328,7 +329,7 @@ def runs_of(x: np.ndarray) -> np.ndarray:
 
 
 def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) -> list[tuple[int, int]]:
-    """Return (first row, end) for each fault of a manner, in time order.  No fault begins before row ``first``.
+    """Return (first row, end) for each fault of one group, in time order.  No fault begins before row ``first``.
 
     The list is empty if the manner needs a run, and none begins at row ``first`` or later.
     """
@@ -353,8 +354,9 @@ def with_faults(
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
     """Yield (rows, faults) for each repetition of the rows: the rows with new faults of one manner, and the list of these faults.
 
-    The manners follow each other in the order of MANNERS, and have equal shares of the ``least`` faults.  After a maximum number of
-    repetitions, a manner ends with fewer faults.  The kinds of faults are used in turn, in random order.
+    The manners follow each other in the order of MANNERS, and have equal shares of the ``least`` faults.  If the
+    maximum number of repetitions is reached, a manner has fewer faults.  The kinds of faults are used in turn, in
+    random order.
     x: (rows, D).  If there are fewer than ROOM rows, each repetition contains them several times.  Yields nothing if all sensors are
     constant, or if no fault is visible.
     """

@@ -29,8 +29,9 @@ class Code(BaseModel):
 class Origin(BaseModel):
     """How the numbers of a new column follow from ``column``.
 
-    With ``word``, they are 1 where ``column`` holds this word, and 0 elsewhere.  With ``wave``, they are the sine or cosine of the phase
-    of the day or week.  Otherwise, they are the numbers in ``column``.
+    With ``word``, the numbers are 1 where ``column`` holds this word, and 0 where it holds another word.  With
+    ``wave``, they are the sine or cosine of the phase of the day or week.  Otherwise, they are the numbers in
+    ``column``.  Where ``column`` has no value, the new cell is empty.
     """
 
     column: str
@@ -42,7 +43,7 @@ class Origin(BaseModel):
     def how(self) -> str:
         """The formula as text, for people and for a spec."""
         if self.word is not None:
-            return f"1 where {self.column} is {self.word!r}, else 0"
+            return f"1 where {self.column} is {self.word!r}, 0 for other words"
         if self.wave is None:
             return self.column
         seconds, since = {"day": (86400, "midnight"), "week": (7 * 86400, "Monday, 0:00")}[self.period]
@@ -52,7 +53,8 @@ class Origin(BaseModel):
 class Notes(BaseModel):
     """The notes on a table.
 
-    table: digest of the table's text.  made: new columns and their origins.  label: name of the label's column, which was not changed.
+    table: digest of the table's text.  made: new columns and their origins.  label: name of the label's column, which
+    was copied, with empty cells where the label is missing.
     """
 
     table: str

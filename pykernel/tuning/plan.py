@@ -48,7 +48,7 @@ SHARES = (1.0, 1 / 2, 1 / 4)
 STOOD_IN = (4, 16)
 """A plan measures models with these numbers of random vectors, to estimate the largest number of vectors within the limits."""
 BOUNDING = 0.3
-"""Fraction of the plan's time after which the measurement of models with random vectors is given up."""
+"""Fraction of the time for all trials after which the measurement of models with random vectors is given up."""
 LEADERS = 6
 """Number of the best arms whose parameters are varied."""
 BEHIND = 3
@@ -61,15 +61,16 @@ RULES_WITH_TECHNIQUES = 3
 RETRIES = 4
 """Number of smaller sizes that are tried for a model that is too large, before other trials follow."""
 TRIES = 200
-"""Number of tries in the search for the most expensive update of each measured model.  The winner gets more tries."""
+"""Number of tries in the search for the most expensive call of each measured model.  The winner gets more tries."""
 VERIFIED = 12
 """Maximum number of models that are verified, the best first, before the plan gives up."""
 FEW_VERIFIED = 50
-"""Number of rows with which the instructions of a sample are measured, before the model is verified with more rows."""
+"""Number of rows (with a signal stage, of steps) with which a model's instructions are measured, before the model is
+verified with more rows."""
 BUILT = 5.0
 """Assumed time to build a model for a target twice and to prove its bounds, in seconds."""
 BY_MEASURING = 4
-"""Assumed ratio of the time for verifying a model, without running its rows, to the time for measuring it.
+"""Assumed ratio of the time for verifying a model, without the emulation of rows, to the time for measuring the model.
 
 A model that is verified is built twice, and the search makes five times as many tries.  For four models, the ratio of CPU seconds was at
 most 2.4; the larger value leaves a reserve in case the PC becomes busy.
@@ -77,7 +78,7 @@ most 2.4; the larger value leaves a reserve in case the PC becomes busy.
 EMULATED_A_SECOND = 30e6
 """Approximate number of instructions that are emulated per second.  On slower PCs, a plan exceeds its time limit."""
 EMULATED = 600_000_000
-"""Approximate number of instructions that are emulated in order to verify a model."""
+"""Approximate maximum number of instructions that are emulated in order to verify a model."""
 
 
 def by_chance(missed: float) -> float:
@@ -116,7 +117,7 @@ class Search:
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def run(self, left: Callable[[Search], int], until: Callable[[Search], float] = lambda course: math.inf) -> None:
-        """Run batches of trials until there are no new trials, or until ``left`` returns 0.
+        """Run batches of trials until there are no new trials, ``left`` returns 0, or a batch runs out of time.
 
         left: called before each batch; returns how many trials may still be run.
         until: called before each batch; returns the time at which the batch ends, even if trials are unfinished.
@@ -149,7 +150,7 @@ class Search:
     def _take(self, batch: Sequence[Trial], results: Sequence[Any]) -> None:
         """Keep the batch's trials that precede the first trial without a result.
 
-        If no trial at all would be kept, keep all trials that have a result.
+        If the search would have no trial at all, keep all trials of the batch that have a result.
         """
         many = [*results, None].index(None)
         if not self.trials and not many:
@@ -346,7 +347,7 @@ class Search:
                     yield from self._new(arm, self._first_size(arm), values)
 
     def _changes(self, rng: np.random.Generator) -> Iterator[Trial]:
-        """Yield trials that change the best arms.
+        """Yield trials of the best arms with changed sizes or parameter values.
 
         Every other change considers only the best arm of each rule, because the techniques of a rule are similar.
         """
@@ -382,7 +383,7 @@ class Search:
     def _changed(self, arm: Arm, rng: np.random.Generator) -> Iterator[Trial]:
         """Yield the arm's best trial with one or two changed values.
 
-        The changes become smaller as the number of trials grows.
+        The changes become smaller as the number of the arm's trials grows.
         """
         best = arm.best
         if best is None:
@@ -469,7 +470,7 @@ def verified(
 
 
 def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
-    """Check a model on the target with the table's first rows, byte for byte, and search for the worst case.
+    """Check a model on the target with rows of the table, byte for byte, and search for the worst case.
 
     Returns a row of the check's report.  If the target cannot run the model, the row has only the key ``refused``.  Raises CheckFailed
     if the device's memory differs from the host's.
@@ -494,12 +495,12 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
 
 
 def per_sample(spec: Spec, costs: Mapping[str, Any]) -> int:
-    """Return the number of instructions for a row of the rule's input; with a signal stage, for all raw rows of a step."""
+    """Return the maximum number of instructions for a row or, with a signal stage, for all raw rows of a step."""
     return int(spec.stride * sum(call["max"] for call in called(costs).values()) or EMULATED)
 
 
 def rows_verified(spec: Spec, instructions: int) -> int:
-    """Return the number of rows with which a model is verified.  instructions: the model's instructions per row."""
+    """Return the number of rows with which a model is verified.  instructions: the result of ``per_sample``."""
     return spec.stride * max(2 * spec.capacities.get("N_MAX", 0) + 50, min(2000, EMULATED // instructions))
 
 

@@ -29,8 +29,8 @@ T_ONE = [
 ]
 """Student's t with 1, 2, .., BLOCKS - 1 degrees of freedom at 95 %: two-sided, and one-sided."""
 T_TREND, GROWS = 2.878, 1.05
-"""A trend over the blocks is significant if its slope is at least T_TREND standard deviations above 0 (by chance, 0.5 % of slopes are),
-and if the last block's error is at least GROWS times the error over all rows."""
+"""A trend over the blocks is significant if its slope differs from 0 by more than T_TREND standard deviations (by
+chance, 1 % of slopes do), and if the last block's error is more than GROWS times the error over all rows."""
 PER_BLOCK = ("sums", "rows", "offsets")
 """The values that are kept for each block."""
 NEW = 1.25
@@ -183,7 +183,8 @@ def _line(values: np.ndarray, at: np.ndarray, weights: np.ndarray) -> np.ndarray
 
     values, at, weights: each block's value, position and weight, (blocks,).  The weights sum to 1.
     Correlated neighbours give less information, so the slope's variance
-    is multiplied by (1 + r) / (1 - r), where r is the correlation between a block's residual and the next block's.
+    is multiplied by (1 + r) / (1 - r), where r is the correlation between a block's residual and the next block's, or
+    0 if this correlation is negative.
     """
     t = at - weights @ at
     spread = weights @ np.square(t)
@@ -202,8 +203,11 @@ def _root_sum(influence: np.ndarray) -> float:
 
 
 def as_good(one: Losses, best: Losses) -> bool:
-    """Return whether a model is as good as the best: its error is at most NEAR times the best error, or it is not larger
-    than FAR and FAR_ROWS allow, and not significantly larger in a paired test at 5 %."""
+    """Return whether a model is as good as the best.
+
+    A model is as good if its error is at most NEAR times the best error.  A larger error must neither exceed what FAR
+    and FAR_ROWS allow, nor be significantly larger than the best error in a paired test at 5 %.
+    """
     if one.error <= NEAR * best.error:
         return True
     if one.error > max(FAR * best.error, best.error + FAR_ROWS if one.of_classes else 0.0):
@@ -246,7 +250,7 @@ def promise(found: Losses) -> dict[str, float]:
     """Return a dict: "error" is the error to expect on future rows, and "within" is half the width of its 95 % interval.
 
     For classes, two right and two wrong rows are added (Agresti and Coull), because a few rows without an error prove little.
-    If errors grow, the dict also has "first" and "last" (see ``Losses.growth``), and the interval is wider by the
+    If errors grow, the dict also has "first" and "last" (see ``Losses.growth``), and "within" is larger by the
     difference between the last block's error and the error over all rows.
     """
     told = {"error": found.error, "within": NEW * found.within}

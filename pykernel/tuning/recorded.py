@@ -17,7 +17,8 @@ LASTS = 20
 """Alarms are joined if fewer than this many rows lie between them, and reported if they have at least this many rows."""
 KNOWN, RELEARN, FEWEST = 1500, 400, 400
 """KNOWN: number of rows at the beginning of each pass over the recording, at most a quarter of it, that raise no alarms.
-RELEARN: number of rows in alarm after which a state becomes normal.  FEWEST: minimum number of rows in a recording."""
+RELEARN: number of rows in alarm after which a state becomes normal.  FEWEST: minimum number of rows of a recording in
+which unlike rows are searched for."""
 LONGEST_PERIOD, WAVES, CHANNELS, PERIODS = 200, 0.3, 8, 8
 """LONGEST_PERIOD: longest period of an oscillation, in rows.  WAVES: minimum autocorrelation at a lag of one period.  At a lag of half a
 period, the autocorrelation must be below -WAVES.  CHANNELS: maximum number of channels.  PERIODS: minimum number of periods in a window.
@@ -28,7 +29,8 @@ def unlike(x: np.ndarray) -> list[tuple[int, int]]:
     """Return the first and the last row, counted from 0, of each long stretch that is unlike all other rows.
 
     In such a stretch, two monitors are in alarm: one that has learned the earlier rows, and one that has learned the later rows.  A state
-    that occurs twice is therefore not reported.
+    that occurs twice is therefore not reported.  Near the two ends of the recording (KNOWN), one of the monitors has
+    learned too few rows, so the alarm of the other monitor suffices.
     """
     known = min(KNOWN, len(x) // 4)
     novelty = {"life": "known", "warmup": min(500, known // 2), "commissioning": known, "relearn_after": RELEARN}

@@ -1,4 +1,6 @@
-"""Read the rows from which a basis is selected: a small table at once, or a large file part by part.  Check all rows once."""
+"""Read the rows from which a basis is selected: a CSV file at once, or a file in another format part by part.  Check
+all rows once.
+"""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ from pykernel.tuning.combinations import Content
 DERIVED = ("columns", "dim", "max_abs", "resolution")
 """Keys of [input] that follow from the signal."""
 NAMES = ("column", "columns", "outputs")
-"""Keys of [label] that name the labels.  The inner model has only the number of labels."""
+"""Keys of [label] that name the labels, or give their number.  The inner model has only the number of labels."""
 MEASURED_ROWS, MEASURED_WINDOWS = 20_000, 8
-"""Costs on a device are measured with the last MEASURED_ROWS raw rows, or with the last MEASURED_WINDOWS windows if
-these have more rows."""
+"""Costs on a device are measured with the last raw rows: MEASURED_ROWS rows or, if this is more, MEASURED_WINDOWS times
+the number of rows that a step and its forecast span."""
 
 
 HELD = 0.3
@@ -42,8 +42,8 @@ class Stage:
     """A signal stage, and the recorded rows that it turns into steps.
 
     base: name, precision, [signal] and [label] of the spec; [novelty] for a monitor; the scaling in [input] for int16.
-    x: raw rows, (rows, CHANNELS).  y: the rows' labels: an array of shape (rows, 0) if there are none, or if they are measures of the
-    signal.  raw_rows: counts of the raw rows and their gaps (``RawRows.report``).
+    x: raw rows, (rows, CHANNELS).  y: the rows' labels: an array of shape (rows, 0) if there are none, or if the label
+    is forecast from the signal.  raw_rows: counts of the raw rows and their gaps (``RawRows.report``).
     """
 
     base: Content
@@ -76,7 +76,8 @@ class Stage:
         from the steps before the judged ones.  Otherwise, return this stage.
 
         Without these values, an int16 model would take the largest possible magnitudes of the features as their
-        ranges.  A feature beyond twice the recorded range is clipped.
+        ranges.  A feature is clipped if its distance from the center is more than twice the largest recorded distance,
+        and more than 4 standard deviations.
         """
         spec, given = self.plain, {"center": None, "scale": None}
         default = spec.signal_inputs(given).get("scale")
@@ -144,7 +145,10 @@ class Stage:
         return make_spec(whole | ({"label": label} if label else {}))
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Return raw rows that the whole model accepts on a device, with their labels if the model takes labels."""
+        """Return raw rows that the whole model accepts on a device, with their labels if the model takes labels.
+
+        A label that is missing, or that the model refuses, is replaced by the previous label that the model accepts.
+        """
         assert spec.signal is not None
         plan = plan_of(spec.signal)
         longest = (spec.signal.window or 1) + (plan.oldest + spec.signal.ahead) * spec.stride

@@ -1,4 +1,4 @@
-"""Read text tables: turn columns into numbers, and a table with a label into the samples of a model."""
+"""Read tables with a header: turn columns into numbers, and a table with a label into the samples of a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained", "network")
 
 FEW_ROWS, ALIKE, CHANCE = 50, 0.1, 4.0
 """Rows are considered to follow each other in time if there are at least FEW_ROWS rows, and if the correlation between the
-errors of neighbouring rows exceeds ALIKE, and also CHANCE times the standard deviation of the correlation by chance.
+errors of neighbouring rows exceeds ALIKE, and also CHANCE times the standard deviation that the correlation of
+independent errors would have.
 """
 
 
@@ -114,7 +115,7 @@ def read_table(
     show: Show | None = None,
     signal: Mapping[str, Any] | None = None,
 ) -> LabelledTable:
-    """Read the samples of a model from a text table with a header line, or from the tables of many devices, one after the other.
+    """Read the samples of a model from a table with a header, or from the tables of many devices, one after the other.
 
     inputs: names of columns.  Without names, the inputs are all other columns of numbers, except constant columns and times.
     classes: the label's classes, in order.  If no classes are given, they are found in the data if the label is text,
@@ -279,7 +280,7 @@ def _need_rows(table: LabelledTable) -> None:
 def infer(
     file: BinaryIO | Recordings, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None
 ) -> LabelledTable:
-    """Read the samples of a plan from a text table with a header line, or from the tables of many devices, one after the other.
+    """Read the samples of a plan from a table with a header, or from the tables of many devices, one after the other.
 
     Rows with gaps are kept.  inputs: names of columns.  Without names, the inputs are all columns of varying numbers, except the label and
     times.  label: a column's name.  Without a label, a monitor is planned.  Labels are considered classes if they are text, or if they have
@@ -340,8 +341,8 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
 # ------------------------------------------------------------------------------------------------- columns
 
 UNEVEN, GAP = 0.1, 10
-"""Rows are unevenly spaced if the range of the middle 90 % of intervals is more than UNEVEN times the median interval.
-An interval of more than GAP times the median is a gap.
+"""Rows are unevenly spaced if the range of the middle 90 % of intervals is more than UNEVEN times the median interval,
+or if there is a gap.  An interval of more than GAP times the median is a gap.
 """
 RISES, LEAST_RISES = 20, 7
 """A column that never falls, and rises at least RISES times, is considered a count of time or rows.  In a table with
@@ -360,11 +361,13 @@ def read_columns(
     codes: Iterable[float] = (),
     kind: str = "numbers",
 ) -> WholeTable:
-    """Read a table into memory: only the inputs and the label if both are given, else all columns.
+    """Read a table into memory.
 
-    labelled: whether there is a label.  codes: numbers that mean a missing value.  kind: how columns are read (see
-    ``Choose``), except the label, which is read as text.  Raises UserError if the table is invalid, or if an input or
-    the label is missing.
+    If the inputs are given, and the label is given or there is none, only these columns are read.  Otherwise, all
+    columns are read.  labelled: whether there is a label.  If ``label`` is None, the last column is the label.  codes:
+    sentinels of an earlier table, which count as sentinels in this table even if they occur once.  kind: how columns
+    are read (see ``Choose``), except the label, which is read as text.  Raises UserError if the table is invalid, or if
+    an input or the label is missing.
     """
     header: list[str] = []
     kinds: dict[str, str] = {}
@@ -411,7 +414,7 @@ class WholeTable:
     """A table in memory: numbers for columns of numbers, text for the other columns.
 
     Sentinels are treated as missing values, except in a label whose few integers may be classes.  Raises UserError for a number in an
-    unsupported notation, and for an input that contains words.
+    unsupported notation, and for an input with too many words.
     """
 
     def __init__(
@@ -424,7 +427,7 @@ class WholeTable:
         label: str | None = None,
         codes: Iterable[float] = (),
     ) -> None:
-        """Join the parts of a table.  parts: each with the name of its file.  codes: numbers that mean a missing value."""
+        """Join the parts of a table.  parts: each with the name of its file.  codes: as for ``read_columns``."""
         self.name, self.header, self.parts = name, header, parts
         self.columns = {each: Column(name, each, each in inputs, each == label) for each in columns}
         self.numeric: dict[str, np.ndarray] = {}
@@ -492,7 +495,10 @@ class WholeTable:
         return cells
 
     def without(self, codes: Iterable[float]) -> Iterator[dict[str, Any]]:
-        """Treat these numbers as missing values, too.  Yields a dict that describes the cells with one of the numbers in one column."""
+        """Treat these numbers as missing values, too.
+
+        For each of these numbers and each column with this number, yields a dict that describes the emptied cells.
+        """
         for value in codes:
             for each, values in self.numeric.items():
                 if (here := values == value).any():
@@ -582,7 +588,10 @@ MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *
 
 
 def moment(cell: str) -> float | None:
-    """Convert a date or a time to days since a Monday.  Returns None if the format is not known."""
+    """Convert a date to days since a Monday, or a time without a date to days since midnight.
+
+    Returns None if the format is not known.
+    """
     text = cell.removesuffix("Z")
     for kind in MOMENTS:
         try:
@@ -595,7 +604,10 @@ def moment(cell: str) -> float | None:
 
 
 def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) -> dict[str, Any] | None:
-    """Describe the time intervals between rows.  Returns None if the intervals are even.  times: (rows,), NaN where a time is missing."""
+    """Describe the time intervals between rows.  Returns None if they are even, or if there are fewer than RISES.
+
+    times: (rows,), NaN where a time is missing.  starts: the first rows of all devices but the first.
+    """
     steps = np.concatenate([np.diff(finite_values(part)) for part in np.split(times, starts)])
     steps = steps[steps > 0]
     if len(steps) < RISES:
@@ -611,7 +623,8 @@ def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) ->
 def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) -> list[str]:
     """Return the inputs' columns: the given columns, or all columns of varying numbers except the label and times.
 
-    Times become inputs only if there are no other columns.  Raises UserError if an input is missing, or if there are no inputs.
+    Times become inputs only if there are no other columns.  Raises UserError if an input does not hold numbers or is
+    the label, or if there are no inputs.
     """
     if label in inputs:
         raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {option('inputs')}")

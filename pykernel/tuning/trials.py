@@ -1,8 +1,8 @@
 """Run one trial of a plan: a model learns the first rows of a table, and is evaluated on the last rows, which are the judged rows.
 
 A model is evaluated twice: *frozen*, as it is after the first rows, and *learning*, where each row is predicted and then
-learned.  Monitors have no labels.  Monitors are evaluated with faults that are put into the judged rows (``faults.py``): a good monitor
-raises an alarm for each fault.
+learned.  Monitors have no labels.  Monitors are evaluated with faults that are put into recorded rows (``faults.py``):
+a good monitor raises an alarm for each fault.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     gone = ~np.isfinite(table.x).all(axis=1) & (table.completes and not spec.completes)
     if not spec.program.learns:
         answers, _ = model.ask(question, judged)
-        # refused rows are scored as well, with the prediction that the firmware would keep
+        # refused rows are scored as well, with the prediction that ``_stand_in`` chooses
         beyond = gone[table.judged] | (np.isfinite(judged).all(axis=1) & ~spec.accepts(judged))
         _stand_in(answers, beyond, y[:split], bool(spec.label.classes))
         return answers, None, 0
@@ -157,8 +157,10 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
 
 
 def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes: bool) -> None:
-    """Replace the predictions for refused rows by the previous prediction or by the usual label, whichever is nearer to
-    the labels y on average."""
+    """Replace the predictions for refused rows by the previous prediction or by the usual label.
+
+    The previous prediction is taken if a label in y is, on average, nearer to the previous label than to the usual one.
+    """
     if not beyond.any():
         return
     usual, known = _usual(y, of_classes), y[y >= 0] if of_classes else y[np.isfinite(y).reshape(len(y), -1).all(axis=1)]
@@ -214,7 +216,8 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
 
 
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return a dict for each simple predictor, with its error and standard deviation on the judged rows, and its bytes.
+    """Return a dict for each simple predictor: its error on the judged rows, the error's standard deviation, and the
+    predictor's bytes.
 
     The key "frozen" has the results of a predictor that learned only the first rows or, with many devices, the rows of the training
     devices.  The predictor "last label" has no such results.  labels: "never" if the device gets no labels.
@@ -312,7 +315,7 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     ridge = ridges[max(i for i, error in enumerate(errors) if error <= NEAR_BEST**2 * np.nanmin(errors))]
     if fisher:
         given = {"columns": base["input"].get("columns"), "label": base["label"], "center": center, "scale": scale}
-        largest, precision = np.abs(x).max(axis=0), base.get("precision", "float32")
+        largest, precision = np.abs(z).max(axis=0), base.get("precision", "float32")
         made = nystrom_content(basis, base["name"], precision, largest, max_abs=base["input"].get("max_abs"), **given)
         return made | {"learning": {"rule": "kfd", "ridge": ridge}}
     model = problem.solve(ridge)
@@ -549,7 +552,7 @@ def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
 
 
 def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
-    """Return the results of a monitor, with its threshold, on rows with faults: see ``Watched.report``.
+    """Return the results of a monitor, which uses its own threshold, on rows with faults: see ``Watched.report``.
 
     As on a device, the monitor continues to learn through all repetitions with one manner of faults.  There is a new
     monitor for each device and each manner.

@@ -22,7 +22,7 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import BASIS_MODELS, TRAINED, called, need_report, need_unset, trained_by, write_file
 
 USUAL = 100
-"""Default number of vectors."""
+"""Default of the largest number of vectors, unless the spec has an output for each vector."""
 OF_TABLES = ("flash", "hold_out", "cv", "by", "coding", "loss", "weights", "spec", "jobs")
 """Arguments that apply only to machines trained on a table in memory."""
 
@@ -134,7 +134,9 @@ def _need_table(given: Fit) -> None:
 
 
 def _need_trained(given: Fit) -> None:
-    """Raise UserError unless the rule is nystrom-rls and there is a label, or if an argument does not apply to trained vectors."""
+    """Raise UserError if the rule is not nystrom-rls, if there is no label, or if an argument does not apply to trained
+    vectors.
+    """
     if given.rule != "nystrom-rls" or given.label is None:
         rule = option("rule", "nystrom-rls")
         raise UserError(

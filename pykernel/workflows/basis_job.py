@@ -71,8 +71,9 @@ allowed residual is 0.001 k(x, x).  The multiple 1.01 adds 0.00001 k(x, x), whic
 class Request:
     """The options, checked and converted to numbers.
 
-    n_max: largest number of vectors.  model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
-    try, or None to derive them from the data.  of_method: options that only some methods have.
+    n_max: largest number of vectors.  model: the model that is fitted to the label.  epsilon: smallest residual of a
+    vector.  widths, ridges: values to try, or None to derive them from the data.  of_method: further options of the
+    method that chooses the vectors.
     """
 
     options: Asked
@@ -137,9 +138,9 @@ def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
 class Chosen:
     """The chosen basis.
 
-    seconds: the time that the choice took.  selection: the choice of width and ridge; None without a label.  machine: the
-    weights; None if the device gets no weights.  With --features, ``machine`` computes the features, and ``sigma`` holds their
-    singular values.
+    seconds: the time in which the vectors were chosen, without the choice of the width.  selection: the choice of the
+    ridge; None without a label.  machine: the weights; None if the device gets no weights.  With --features,
+    ``machine`` computes the features, and ``sigma`` holds their singular values.
     """
 
     basis: Basis
@@ -150,7 +151,7 @@ class Chosen:
 
 
 def begin(request: Request, show: Show) -> Job:
-    """Read the rows, and check them in one pass."""
+    """Read the rows, and check them in one pass.  For the method "trained", the vectors are trained here, too."""
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(str(options.data), names, options.label, classes, options.rule == "kfd", show)
@@ -334,7 +335,8 @@ class Job(Request):
 def spec_of(job: Job, chosen: Chosen) -> Spec:
     """Return a spec whose model uses the basis.
 
-    The rule decides whether the device only predicts with this model, learns its weights, or trains it.
+    The rule decides what the device does with this model: it only predicts, it learns the weights (nystrom-rls), or it
+    trains a discriminant (kfd).
     """
     options, samples, machine = job.options, job.samples, chosen.machine
     label: dict[str, Any] | None = None
@@ -465,8 +467,8 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
 def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
     """Return a list with, for each number of vectors from 0 to n, the smallest fraction of tr K that a basis of this size can leave out.
 
-    This fraction is the sum of all but the largest eigenvalues of K / tr K.  The cost is O(l^3); with more than LIMIT_ROWS rows, the
-    result is None.
+    For m vectors, this fraction is the sum of all eigenvalues of K / tr K except the m largest.  For l rows, the cost
+    is O(l^3).  With more than LIMIT_ROWS rows, the result is None.
     """
     rows = job.scaled.rows
     if len(rows) > LIMIT_ROWS:

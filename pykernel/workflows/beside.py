@@ -1,6 +1,6 @@
-"""``fit`` without a named model: compare three models on left-out rows, and choose the best one.
+"""``fit`` without a named model: compare up to three models on left-out rows, and choose one of them.
 
-The models are a machine whose vectors are chosen among the rows, a machine with trained vectors, and a network.
+The models are a machine whose vectors are rows of the table, a machine with trained vectors, and a network.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pykernel.workflows.network import NOT_HERE, NetworkJob
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
 SURELY = 2.0
-"""A machine replaces another one if it reduces the mean loss by more than this many standard errors of the difference."""
+"""The difference between two machines' mean losses is significant if it exceeds this many of its standard errors."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Rival:
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Train a machine with vectors chosen among the rows, compare it with other machines, and return the best machine.
+    """Train a machine with vectors chosen among the rows, compare it with other machines, and return one of them.
 
+    With an option of ``CHOOSING``, nothing is compared.
     If the number of vectors is limited, another machine is returned only if it is significantly better.  Otherwise, all rows are vectors,
     and a large machine is replaced by one with few trained vectors or hidden units, unless that one is significantly worse.
     """
@@ -92,7 +93,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
             interrupted = True
     beaten = []
     for rival in rivals:
-        # few vectors replace all rows unless they are significantly worse
+        # a machine with all rows as vectors is replaced unless the smaller machine is significantly worse
         least = SURELY if limited or taken.job is not None else -SURELY
         if surely(taken.wrong, rival.wrong) > least:
             taken, rival = rival, taken
@@ -128,7 +129,7 @@ def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def surely(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the mean of first - second, divided by the standard error of this mean.
+    """Return the mean of first - second, divided by the standard error of this mean; 0 if all differences are equal.
 
     first, second: two models' losses on the same rows, (rows,).
     """

@@ -171,7 +171,7 @@ def count_of(asked: Check) -> int:
 
 
 def how_of(asked: Check) -> dict[str, Any]:
-    """Return the given arguments that apply only to this machine's compilers: name -> value."""
+    """Return the given arguments that apply only to checks on this machine: name -> value."""
     return {name: value for name in ("levels", "compilers", "engine") if (value := getattr(asked, name)) is not None}
 
 

@@ -39,16 +39,16 @@ LEAST_RIDGE = 1e-6
 EVERY = 13 * 2**33
 """All rows may be vectors if widths * rows^3 is at most this number: 2,048 rows for the 13 default widths."""
 MINUTE = 13 * 3 * 2**20
-"""Without a limit, the number of vectors is chosen so that widths * rows * vectors is at most this number: 256 vectors for 12,288 rows and
-13 widths.
+"""If not all rows may be vectors, the default number of vectors is chosen so that widths * rows * vectors is at most
+this number: 256 vectors for 12,288 rows and 13 widths.
 
-EVERY and MINUTE are constants instead of measured times, so that a spec does not depend on the machine.
+EVERY and MINUTE are constants instead of measured times, so that a spec does not depend on the speed of the PC.
 """
 PAIRS = 2048
 """For more rows than this, the method sgma replaces exhaustive, which compares all pairs of rows: exhaustive takes three times as long
 and leads to the same errors."""
 FEW, MANY = 16, 512
-"""Smallest and largest default number of vectors."""
+"""Smallest and largest default number of vectors, if not all rows may be vectors."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
@@ -117,7 +117,7 @@ class ChosenJob(Job):
         machine = kinds[table.model, table.classes is not None](options.kernel, **parameters)
         if options.ridge is None and self.trained_for == "float32" and table.model != "kfd":
             # each weight is a residual r divided by the ridge, so the rounding error of a sum of l weights is at most
-            # 2^-24 l r / ridge; for ridges of at least 1.2e-6 l, this is at most COARSE r
+            # 2^-24 l r / ridge; for the smallest ridge, which is 1e-6 l, this bound is 0.06 r, about COARSE r
             _, ridges = self.grid(machine)
             machine.ridge = [ridge for ridge in ridges if ridge >= 0.99 * LEAST_RIDGE * ridges[-1]]
         return machine
@@ -268,7 +268,7 @@ def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
 
 
 def _given_widths(machine: Any) -> Any:
-    """Return the widths that were given as options; None if none were given."""
+    """Return the widths that were given as options; None if none were given; [1.0] for the linear kernel."""
     return {"gaussian": machine.sigma, "linear": [1.0]}.get(machine.kernel, machine.gamma)
 
 

@@ -38,7 +38,8 @@ def each_device(
     watch: Watch,
     title: str,
 ) -> tuple[list[tuple[Device, dict[str, Any]]], list[dict[str, Any]]]:
-    """Return two lists: a device and its result for each recording, and the device, path and reason for each one that cannot be read.
+    """Return two lists.  The first has the device and its result for each recording that was read.  The second has the
+    device, the path and the reason for each recording that cannot be read.
 
     The results do not depend on ``jobs`` (see ``pykernel.parallel``).  Raises UserError if no recording can be read.
     """
@@ -115,7 +116,9 @@ class SimulatedDevices(Result):
 
     @property
     def error(self) -> float | None:
-        """The median of the devices' errors over the second half of their rows."""
+        """The median of the devices' errors over the second half of their rows; for a model without labels, the median
+        of the fractions of rows in alarm after the warm-up.
+        """
         return (self.report["error"] or {}).get("median")
 
     @property
@@ -131,8 +134,8 @@ class SimulatedDevices(Result):
 def simulated(
     found: Sequence[tuple[Device, dict[str, Any]]], unread: Sequence[dict[str, Any]], many: Recordings, spec: Spec
 ) -> dict[str, Any]:
-    """Return the report on a simulation of many devices: a row for each device, the median and worst error, and the fraction of devices
-    whose model beats the simple predictors.
+    """Return the report on a simulation of many devices: a row for each device, the median and worst error, and the
+    fraction of devices whose model beats the simple predictors, among the devices with enough scored rows.
     """
     devices = [{"device": device.name, "path": device.path, **_row(told), "simulation": told} for device, told in found]
     judged = [row for row in devices if row["winner"] is not None]
@@ -157,6 +160,7 @@ def simulated(
 def _row(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return one device's row: the error over the second half, and the comparison with the best simple predictor's error.
 
+    error: for a model without labels, the fraction of rows in alarm after the warm-up.
     ratio: the model's error divided by the predictor's.  winner: "model", "simple" or "neither"; None if too few rows are scored.
     """
     watches, alarms, beside = "question" in told, told.get("alarms"), told.get("verdict") or {}
@@ -174,7 +178,9 @@ def _row(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def need_one(**given: object) -> None:
-    """Raise UserError for an argument that needs many devices, if there is only one table."""
+    """Raise UserError if one of these arguments, which apply only to many devices, was given.  The caller has a single
+    table.
+    """
     for name, value in given.items():
         if value is not None:
             raise UserError(

@@ -156,7 +156,7 @@ def _need_possible(given: Fit) -> None:
 
 
 def _read(given: Fit, many: Recordings | None) -> LabelledTable:
-    """Read the table.  Raises UserError if a spec cannot contain the names of its columns."""
+    """Read the table.  Raises UserError if a spec cannot contain the names of the table's columns."""
     names, classes, signal, label = words(given.inputs), words(given.classes), None, given.label
     if isinstance(given.spec, Spec) and (stage := given.spec.signal) is not None:
         names = list(stage.channels)

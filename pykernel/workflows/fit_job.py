@@ -33,7 +33,7 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import COARSE, COMPARED_ROWS, called
 
 DEVICE_FOLDS = 10
-"""Default number of folds if whole devices are left out."""
+"""Default number of folds of whole devices and, for krr, ls-svm and kfd, of blocks of rows."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Job:
     def sizes(self) -> tuple[int, int]:
         """Return the bytes of flash that a model without vectors needs, and the bytes that each vector and its weights add.
 
-        The model computes distances from differences.
+        The numbers are for a model that computes distances from differences, which needs the least flash.
         """
         options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
         functions = classes if classes > 2 else 1
@@ -351,7 +351,7 @@ class Job:
         return told | {"held_out_grows": found.growth if self.table.in_time else None}
 
     def too_coarse(self, made: Frozen, typical: float, remedy: str) -> list[str]:
-        """Return warnings if rounding changes predictions by a large fraction of a typical error."""
+        """Return a warning if rounding changes a class, or a prediction by a large fraction of a typical error."""
         rounding = made.rounding
         if not (rounding["difference"] > COARSE * typical or rounding["classes_differ"]):
             return []
@@ -367,7 +367,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     With many devices, whole devices are held out.  Otherwise, if errors of neighbouring rows are correlated, the last rows are held out; if
     not, random rows of each class.  Rows with an outlier, which is a number far from all others in its column, are not used for
     training.
-    given: the fraction to hold out, which may be followed by ",last" or ",random".
+    given: the fraction to hold out.  ",last" or ",random" after the fraction decides which rows are held out.
     """
     hold_out = option("hold_out")
     text, _, which = str(given or 0).partition(",")

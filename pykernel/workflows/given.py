@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pykernel.workflows.fit_request import Fit
 
 LARGE = 16 * 1024
-"""If vectors and weights need more bytes than this, fewer vectors are tried as well, unless the user gave the size."""
+"""If all rows are vectors, and the model needs more bytes of flash than this, smaller models are tried as well, unless
+the user gave a flash limit."""
 BASIS_MODELS = ("krr", "ls-svm")
 COMPARED_ROWS = 1000
 """Largest number of rows on which the written spec is compared with the trained model."""

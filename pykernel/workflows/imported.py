@@ -38,9 +38,10 @@ from pykernel.workflows.given import opened, prefix, write_file
 from pykernel.workflows.requests import Import
 
 CHECKED = 1000
-"""Largest number of rows on which the spec is compared with the original model."""
+"""Largest number of rows on which the spec is compared with the original or the smaller model."""
 RAW = 2**17
-"""Largest number of raw samples in the comparison, not counting the samples before the first features."""
+"""Largest number of raw samples in the comparison, not counting the samples before the first features.  A
+smaller model is trained on at most this many raw samples."""
 
 
 def run(given: Import) -> Found:

@@ -45,7 +45,7 @@ class NetworkJob(TrainedJob):
 
     @property
     def cv(self) -> Any:
-        """The number of folds, or folds of whole devices."""
+        """The number of folds, or folds of whole devices or blocks of rows."""
         most = min(FOLDS, max(2, len(self.train)))
         return self.folds({"deleted": most}, f"with {option('model', 'network')} it must be")
 
@@ -89,9 +89,10 @@ class NetworkJob(TrainedJob):
 
 
 def functions(model: Any, x: np.ndarray, classes: int) -> np.ndarray:
-    """Return an array of shape (rows, F): the values that the device approximates, up to a term that all classes share.
+    """Return the values that the device approximates, up to a term that all classes share.
 
-    The probability of a class without training rows is set to the smallest normal number.
+    For two classes, the shape is (rows, 1); for more classes, (rows, classes).  The probability of a class without
+    training rows is set to the smallest normal number.
     """
     if not classes:
         return np.asarray(model.predict(x))

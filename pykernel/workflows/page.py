@@ -57,7 +57,7 @@ def run(given: Page) -> Found:
 def living_page(
     spec: Spec, x: np.ndarray, y: np.ndarray | None, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
 ) -> tuple[str, Simulated | None]:
-    """Return the text of the page, and the simulation of the rows (None without labels).
+    """Return the text of the page, and the simulation of the rows (None if the model predicts labels but gets none).
 
     x, y: inputs and labels from ``read_rows``; y is None without labels.  target: emulated CPUs on which the model learns the same
     rows, so that the page can show instructions, bounds and hashes.  beside: hashes from other machines.

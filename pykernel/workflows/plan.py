@@ -76,7 +76,8 @@ class Planned(Result):
     specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned model does not),
     ``frozen`` (the best model that does not learn, if the planned model learns and it is not known whether the device gets
     labels), ``small`` (a model that is nearly as good and needs much less memory).
-    For a model that learns, a file next to its spec's file holds the model's state after all rows, from which ``generate`` starts.
+    If the rows come from a single file, and a model learns, a file next to its spec's file holds the model's state
+    after all rows, for ``generate --start``.
     """
 
     report: dict[str, Any]
@@ -167,7 +168,10 @@ def run(given: Plan) -> Planned:
 
 
 def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
-    """Return the arms that this installation can train and that apply to these rows.  Raises UserError if there are none."""
+    """Return the arms that this installation can train.
+
+    Raises UserError if there are none, or if there are too few rows for a monitor.
+    """
     ready = [arm for arm in tried if arm.made.spec is not None]
     if len(ready) < len(tried):
         try:
@@ -207,8 +211,8 @@ def concluded(
 ) -> Planned:
     """Verify the winner, and write the results.  Raises NothingFits if no model fits.
 
-    each: duration of a trial in seconds; None if there is no time for further trials.  known: the part of the report that was known before
-    the trials.
+    each: duration of a trial in seconds; None if the user interrupted the trials.  known: the part of the report that
+    does not depend on the winner.
     """
     winner, row, uses = verified(course, asked.watch.tell)
     learner, frozen, small = beside(course, winner, asked.watch)
@@ -295,7 +299,8 @@ def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
     """Return the planned model's error for each value of the key ``[input] missing``, as a dict: value -> error.
 
     The error is over all judged rows, including those that lack an input; for a refused row, the previous prediction or the typical label
-    is scored.  The dict is empty if no row lacks an input, or if the spec has this key.
+    is scored.  The dict is empty if no judged row lacks an input, if the spec has [signal], or if the spec already
+    replaces missing inputs.
     """
     table, task = course.table, winner.arm.task(winner, None)
     spec = table.whole(winner.content)

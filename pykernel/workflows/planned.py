@@ -126,8 +126,9 @@ def beside_simple(
 ) -> dict[str, Any] | None:
     """Divide a model's error by the error of the best simple predictor, on the same blocks of rows.
 
-    winner: "model", the predictor's name, or None if the 95 % interval (low, high) contains 1.  frozen: whether to compare with
-    predictors that learned only the first rows.
+    winner: "model", the predictor's name, or None if the 95 % interval (low, high) contains 1.  If an error is 0, there
+    is no interval, and the smaller error wins.  frozen: whether to compare with predictors that learned only the first
+    rows.
     """
     told = {name: each["frozen"] if frozen else each for name, each in others.items()}
     told = {name: each for name, each in told.items() if each is not None}

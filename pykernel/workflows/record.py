@@ -1,4 +1,4 @@
-"""Write the rows that a device sends to a table.  The device sends frames (see ``generate --for recorder``) or lines of text."""
+"""Write a table of the rows that a device sends as frames (see ``generate --for recorder``) or as lines of text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pykernel.tuning.tables import intervals
 from pykernel.workflows.requests import TableOf
 
 PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/|shm/).+?|COM\d+)(@(?P<baud>\d+))?")
-"""Matches a serial port, or another URL that pyserial supports, which may be followed by ``@`` and the baud rate."""
+"""Matches a serial port, or another URL that pyserial supports.  ``@`` and the baud rate may follow."""
 AGAIN = 0.5
 """Seconds between two attempts to open a port that has disappeared."""
 FEW = 2
@@ -91,7 +91,7 @@ def record(given: TableOf, out: Path) -> Found:
         "columns": tables.header,
         "seconds": seconds,
     }
-    text = f"lines of text are enough for plan, fit and simulate; state replay needs exact values, which only frames hold (generate {option('for_', 'recorder')})"
+    text = f"lines of text are enough for plan, fit and simulate; state replay needs exact numbers, as in frames (generate {option('for_', 'recorder')}) or as %a prints them"
     bits = (
         "the model's results are recorded bit for bit, so pykernel state replay can check them"
         if logged(tables.header)
@@ -116,7 +116,7 @@ def _losses(tables: _Tables, heard: _Heard) -> str:
 
 
 def _show(show: Show, tables: _Tables, heard: _Heard, seconds: float) -> None:
-    """Show the number of rows received, the rate, and the range of each column."""
+    """Show the number of rows received, the rate, the ranges of the first eight columns, and the losses."""
     if time.monotonic() - tables.looked < GLANCE:
         return
     tables.looked = time.monotonic()
@@ -174,7 +174,7 @@ def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
 
 
 def _connected(url: str, stack: ExitStack) -> BinaryIO:
-    """Connect to socket://HOST:PORT, to read bytes until the connection ends."""
+    """Return a connection to socket://HOST:PORT as a file, which ends when the connection ends."""
     try:
         where = urlsplit(url)
         connection = stack.enter_context(socket.create_connection((where.hostname, where.port or 0)))
@@ -248,7 +248,7 @@ class _Heard:
             return
         if len(text.encode()) < len(line.strip()) or not text.isprintable():
             self.unread += 1
-        elif not all(map(_is_cell, cells)):
+        elif not all(_is_cell(cell, self.names is not None) for cell in cells):
             if self.names is None:
                 self.words, self.before = cells, []
             self.unread += cells != (self.names or cells)
@@ -275,10 +275,14 @@ class _Heard:
         return list(self.words or ()) if there else [f"x{j}" for j in range(count)]
 
 
-def _is_cell(cell: str) -> bool:
-    """Return whether a cell is empty or a number, in decimal or as C's %a prints it."""
+def _is_cell(cell: str, named: bool) -> bool:
+    """Return whether a cell is empty or a number, in decimal or as C's %a prints it.
+
+    named: whether the columns have names.  Before, words such as "a" and "face" are names, not hexadecimal numbers.
+    """
     with suppress(ValueError):
-        return cell == "" or is_number(cell) or float.fromhex(cell) is not None
+        hexadecimal = named or any(map(str.isdigit, cell))
+        return cell == "" or is_number(cell) or (hexadecimal and float.fromhex(cell) is not None)
     return False
 
 
@@ -353,8 +357,9 @@ class _Tables:
         self.whole = os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
-        """Write the waiting rows, and remove columns that were never filled: the time and, if none of them was filled, the columns that a
-        device computes.
+        """Write the waiting rows and, in a table of frames, remove columns that were never filled.
+
+        These are the time, if it was never filled, and all columns that a device computes, if none of them was filled.
         """
         if self.file is None:
             return
@@ -374,7 +379,7 @@ class _Tables:
 
 
 def _plain(cell: str) -> str:
-    """Convert a number that C's %a printed to decimal."""
+    """Return the cell, with a number that C's %a printed converted to decimal.  Other cells stay unchanged."""
     return repr(float.fromhex(cell)) if "x" in cell.lower() else cell
 
 

@@ -75,7 +75,7 @@ def run(given: Replay) -> Found:
         return _one(_OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch))
     need_none(end=state)
     if begins:
-        Repeated(spec, *begins)  # raises UserError before any log is read
+        Repeated(spec, *begins)  # raises UserError for an invalid state, before any log is read
     found, unread = each_device(_OnDevice(spec, begins), many, given.jobs, watch, f"replaying {spec.name}")
     devices: list[Mapping[str, Any]] = [{"device": device.name, "path": device.path} | told for device, told in found]
     differ = [each for each in devices if not each["ok"]]

@@ -1,6 +1,6 @@
 """The request of each command: its options in the shell, its arguments in Python, and the checks of their values.
 
-The functions that carry out the requests are in other modules, because these may be slow to import.
+The functions that carry out the requests are in other modules, because those modules may be slow to import.
 ``pykernel.request.option.function`` combines a request and such a function into a Python function whose arguments are the request's fields.
 """
 
@@ -79,7 +79,7 @@ class Simulate:
     Columns: "MAE" is the mean absolute error and "RMSE" the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
     linear models. If the model does not learn, these forecasts learn only from the first half of the rows. Advice names
-    the model's problems, with remedies; for a file, most were tried on its rows.
+    the model's problems, with remedies. For a file, most remedies were tried on its rows.
     For classes, "errors" is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
     and the largest value of each output. The alarms with
     the highest ratios of level to threshold are listed, with their rows, ratio and, if known, kind and blamed inputs.
@@ -180,7 +180,7 @@ class Check:
 
     Columns: "equal" says whether the bytes are equal. "code -Os" and "constants" are bytes of flash. For a target, "flash"
     is the whole program, "RAM" is the model, and "stack" is the deepest use. The second table counts instructions:
-    "worst" is the largest number that a search found, "bound" is the proved limit (docs/guide/bounds.md).
+    "worst" is the largest number that a search found; "bound" is the proved limit (docs/guide/bounds.md).
 
     If [target] limits flash, instructions or cycles, its CPU runs the check, too.
 
@@ -447,8 +447,8 @@ class Import:
 
     Columns: "vectors", "functions" and "weights" count what the spec stores. "flash" is the size of the tables. "error" is
     how much --vectors changes the outputs, in standard deviations; "low" and "high" bound the error's 95 % interval. With
-    --data, "difference" is the largest difference in a decision value, "allowed" is the largest that rounding can cause.
-    Rounding may change the class of the "undecided" rows. At most 1,000 rows or steps are compared.
+    --data, "difference" is the largest difference in a decision value; "allowed" is the largest that rounding can
+    cause. Rounding may change the class of the "undecided" rows. At most 1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
     """

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Asked:
     """The arguments of a plan: its data, and the files to write.
 
-    report: the path of the page.  stated: all arguments that were given.
+    report: the path of the page.  stated: the arguments that differ from their defaults, for the report.
     """
 
     def __init__(self, given: Plan) -> None:
@@ -162,8 +162,9 @@ def planned_data(
 
 MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
 """MOST_DEVICES: largest number of devices in a plan.  If there are more, this many are drawn with a fixed seed, so that 1,000 rows of each
-device can be used.  With ENOUGH_DEVICES devices or more, models are evaluated on the last 30 % of the devices.  With
-fewer devices, models are evaluated on each device once, in FOLDS folds, which takes FOLDS times as long.
+device can be used.  With ENOUGH_DEVICES devices or more, models are evaluated on 30 % of the devices, drawn with the
+same seed.  With fewer devices, models are evaluated on each device once, in FOLDS folds, which takes FOLDS times as
+long.
 """
 
 
@@ -178,7 +179,7 @@ def fleet(
     """Return the rows of many devices as a table.  The order of the devices is drawn with a fixed seed.
 
     parts: inputs and labels of each device.  watches: true if there are no labels.  stage: the first device's signal stage, if there is
-    one.  Raises UserError for too few devices or rows.
+    one.  Raises UserError for too few devices, rows or labels, or if ``delay`` is out of range.
     """
     many, watch, unit = options.many, options.watch, "rows" if stage is None else "steps"
     assert many is not None
@@ -229,7 +230,10 @@ def fleet(
 def recent(
     watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None, completes: bool = False
 ) -> Table:
-    """Return the last rows as a table.  Raises UserError for too few rows; warns if there are few rows, or if rows are left out."""
+    """Return the last rows as a table.  Warns if there are few rows, and reports if rows are left out.
+
+    Raises UserError for too few rows or labels, or if ``delay`` is out of range.
+    """
     rows = "rows" if stage is None else "steps"
     most = min(DELAY_LIMIT, len(x) // 2)
     refuse(
@@ -307,6 +311,7 @@ def _tell_steps(spec: Spec, raw: RawRows, steps: int, options: Asked) -> None:
 def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, np.ndarray]], Stage | None]:
     """Return a list with the inputs and labels of each device, and the first device's signal stage, if there is one.
 
+    This stage has the counts of the raw rows of all devices.
     Raises UserError for a spec with code, and for [signal] in int16.
     """
     many, watch, seen = options.many, options.watch, Columns()

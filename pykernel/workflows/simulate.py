@@ -37,7 +37,11 @@ Often = tuple[int, int, int]
 
 
 def run(given: Simulate) -> Simulated | SimulatedDevices:
-    """Run ``pykernel simulate``.  Cost: a prediction and an update for each row, in constant memory."""
+    """Run ``pykernel simulate``.
+
+    Cost: a prediction and an update for each row, in constant memory.  Each change that the advice tries costs as much
+    again.
+    """
     spec, _ = spec_and_memory(given.model)
     need_ram(spec)
     often: Often = (given.delay, given.refresh_every, given.train_every)
@@ -88,7 +92,8 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
 def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pipeline:
     """Return a pipeline of the model and the simple predictors with which it is compared.
 
-    If the model gets no labels, and the rows can be counted in advance, the simple predictors stop learning after half of the rows.
+    If the model would get no labels on the device, and the rows can be counted in advance, the simple predictors stop
+    learning after half of the rows.
     """
     program = spec.inner.program
     gets_none = program.label_kind != "none" and not (program.learns or spec.forecasts)
@@ -133,7 +138,10 @@ def _promise(spec: Spec, report: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _trial(recording: Recorded, refresh_every: int, delay: int, show: Show) -> Trial | None:
-    """Return a function that returns another model's error on the same rows; None if the rows cannot be read again."""
+    """Return a function that returns another model's error over the second half of the same rows.
+
+    Returns None if the rows cannot be read again.
+    """
     if not recording.again:
         return None
     spec = recording.spec
@@ -185,7 +193,7 @@ def _each(
     need_none(output=files["output"])
     page, save, watch = files["report"], files["save"], given.watch
     require_columns(spec)
-    Pipeline(spec, *often)  # raises UserError before any recording is read
+    Pipeline(spec, *often)  # raises UserError for invalid arguments, before any recording is read
     begins = None if given.start is None else snapshot.saved(spec, started(spec, given.start, watch))
     work = _OnDevice(spec, often, begins, save is not None)
     found, unread = each_device(work, many, given.jobs, watch, f"running {spec.name}")

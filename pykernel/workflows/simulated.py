@@ -18,7 +18,7 @@ from pykernel.report.figures import Lane, Line, Plot, Span
 from pykernel.telling import unit_of
 
 LATEST = 200
-"""Number of windows in the second figure of forecasts, which shows the latest windows."""
+"""Number of points in the figure of the latest forecasts.  A point stands for one row or several consecutive rows."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +85,8 @@ class Simulated(Result):
 def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
     """Draw the answers.
 
-    For a model that raises alarms, draw the level and the threshold, and mark the alarms: all of them, and those that blame each input.
+    For a model that raises alarms, draw the level and the threshold, and mark the alarms: one lane has all alarms, and
+    each of the inputs that are blamed most often has a lane with its alarms.
     """
     course, asks, warm, lanes = simulation.course, simulation.spec.program.asks, simulation.warm, []
     there, names = course.curves(first=warm), course.names
@@ -141,7 +142,7 @@ def _forecasts(seen: Seen, plot: Callable[..., Plot], unit: str) -> list[Plot]:
 
 
 def _intervals(simulation: Simulation, plot: Callable[..., Plot], unit: str) -> list[Plot]:
-    """Draw the latest intervals around the forecasts, and the labels."""
+    """Draw the latest intervals and labels, relative to the forecasts."""
     if simulation.coverage is None or not len(ends := simulation.coverage.latest):
         return []
     answers, truth, lower, upper = ends.T

@@ -83,8 +83,8 @@ class Migrate:
 class Merge:
     """Merge the states of several devices into one state.
 
-    The devices run the same spec, each on different samples. The merged state has the same budget. NAME_restore
-    and NAME_load load this state, and the device can continue to learn.
+    The devices run the same spec, each on different samples. The merged state has the size of one device's state.
+    NAME_restore and NAME_load load the merged state, and the device can continue to learn.
     Stored vectors are raw samples from the devices; anyone who has a state can read them.
 
         pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
@@ -125,8 +125,8 @@ class Merge:
 class Replay:
     """Replay the log of a device, and name the first difference.
 
-    The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
-    one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:
+    The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and, without
+    --end, at least one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:
 
         x0,x1,label,state_hash
 

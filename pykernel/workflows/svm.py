@@ -1,6 +1,7 @@
 """``fit`` with a support vector machine or a linear programming machine.
 
-Width and ridge are chosen by cross-validation.  Vectors are added until more vectors would no longer change the machine.
+Width and ridge are chosen by cross-validation.  Vectors are added until more vectors would hardly change the machine,
+or until their maximum number is reached.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import method_options, need_known, need_unset
 
 MOST, FEW = 256, 16
-"""MOST: largest number of vectors if no limit is given.  For many rows, this number is reduced, but not below FEW."""
+"""MOST: largest number of vectors if n_max is not given.  For many rows, this number is reduced, but not below FEW."""
 MINUTE = 2**30
-"""If no limit is given for svm, functions x rows x vectors^2 is at most this number, which takes about a minute:
-256 vectors for 16,384 rows, 128 vectors for 65,536 rows."""
+"""For svm without n_max, functions x rows x vectors^2 is at most this number, so that training takes about a minute.
+With one function, this allows 256 vectors for 16,384 rows, and 128 vectors for 65,536 rows."""
 MINUTE_LP = 2**19
-"""For lp with numbers as labels, rows x vectors is at most this number: 256 vectors for 2,048 rows, 64 vectors for 8,192 rows."""
+"""For lp without n_max and with numbers as labels, rows x vectors is at most this number.  This allows 256 vectors for
+2,048 rows, and 64 vectors for 8,192 rows."""
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 """Ridges to choose from.  C is 1 / ridge for classes, and the label's standard deviation / ridge for numbers."""
@@ -98,8 +100,9 @@ class SvmJob(Job):
 
     @property
     def ridge(self) -> float:
-        """The product of C and the ridge: 1 for lp; ``unit`` for svm, because |f|^2 has the unit of the label squared, and losses have the
-        label's unit.
+        """The product of C and the ridge: 1 for lp, and ``unit`` for svm.
+
+        In svm, the penalty |f|^2 of the function f has the unit of the label squared, but losses have the label's unit.
         """
         return 1.0 if self.sparse else self.unit
 

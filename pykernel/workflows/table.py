@@ -89,7 +89,10 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, w
 
 
 def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, watch: Watch) -> Converted:
-    """Convert a CSV file.  Without ``wanted``, the columns whose first 4,096 cells are numbers are written."""
+    """Convert a CSV file.  Without ``wanted``, the columns that hold numbers in the first 4,096 rows are written.
+
+    ``Column.holds_numbers`` says whether a column holds numbers.
+    """
     header: list[str] = []
 
     def choose(found: list[str]) -> dict[str, str]:

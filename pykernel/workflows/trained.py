@@ -21,7 +21,7 @@ MOST = 64
 NOT_HERE = ("sigma", "gamma", "coding", "by", "method", "with_", "jobs")
 """Options that apply only to vectors chosen among rows.  They are refused if vectors are trained."""
 CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
-"""With any of these options, ``fit`` chooses vectors among rows, and does not train vectors."""
+"""If no model is given and one of these options is, ``fit`` only chooses vectors among rows, and trains no vectors."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
@@ -73,7 +73,7 @@ class TrainedJob(Job):
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
-            warnings.simplefilter("ignore")  # ignore a warning: the report says whether a linear model is as good
+            warnings.simplefilter("ignore")  # the report repeats the warning that a linear model is as good
             machine.progress = lambda part: show(part, f"training {vectors} vectors")
             self.fitted(machine)
         return machine.set_params(progress=False)

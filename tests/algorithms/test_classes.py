@@ -338,7 +338,7 @@ REFUSED = [
     ({"linear": {}}, r"\[linear\] is for labels that are numbers; \[mixture\] is the linear part for classes"),
     (
         {"label": {"classes": ["a", "b"], "weights": "balanced"}},
-        r"\[label\] weights needs probabilities of classes, which only the linear expert computes; add \[mixture\]",
+        r"\[label\] weights needs the class probabilities that a linear expert computes; add \[mixture\]",
     ),
     (
         {"label": {"classes": ["a", "b"], "weights": [1.0, 2, 3]}, "mixture": {}},

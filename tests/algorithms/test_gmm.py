@@ -474,3 +474,20 @@ def test_what_learning_cannot_lead_to_is_refused() -> None:
         assert set(told) == {Status.REFUSED_STATE} and persistent(model) == damage, name
         model.memory.buffer[...] = state
     assert model.update(row)[0] >= 0
+
+
+@pytest.mark.parametrize("components", COMPONENTS)
+def test_after_any_life_an_acknowledged_state_can_be_saved(components: int) -> None:
+    """Each takes at least the mean weight; where the bank is full, weights are added to make room."""
+    rng = np.random.default_rng(0)
+    model = HostModel(spec_of(components=components))
+    model.update(regime(rng, 30_000))
+    merged = 0
+    for k in range(3 * components):
+        rows = regime(rng, 15, place=1000.0 * (k + 1))
+        model.update(rows[:1])
+        merged += model.call("acknowledge") == Status.DONE and k >= components
+        model.update(rows[1:])
+        assert is_valid(model), k
+    assert merged > 1
+    snapshot.load(HostModel(model.spec), snapshot.save(model))

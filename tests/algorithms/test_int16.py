@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.int16 import arithmetic, kernels
+from pykernel.algorithms.int16.stages import GAIN_FIRST
 from pykernel.dialect import FLOAT32, INT16
 from pykernel.dialect.interpreter import bind
 from pykernel.errors import UserError
@@ -31,6 +32,16 @@ from pykernel.spec.families.int16_scales import FUNCTIONS, ROUNDED, in_eight_bit
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH, QUICK, in_one_build
+
+LATE: dict[str, Any] = {
+    "name": "m",
+    "precision": "int16",
+    "input": {"dim": 2, "max_abs": 4.0},
+    "label": {"max_abs": 4.0, "gain": True},
+    "kernel": {"sigma": 1.0},
+    "learning": {"rule": "klms"},
+    "reduction": {"n_max": 8},
+}
 
 
 def frozen(seed: int, **changes: Any) -> Any:
@@ -486,6 +497,23 @@ def test_a_refusal_of_counts_names_the_offset_where_it_is_the_cure(changes: dict
 
 
 # --------------------------------------------------------------------------------------------------- learning
+
+
+def test_a_gain_that_no_answer_was_compared_for_changes_no_answer() -> None:
+    """With late labels it takes longer than the first labels: until then the model answers as without a gain."""
+    spec = make_spec(LATE)
+    models = HostModel(spec), HostModel(make_spec(LATE | {"label": {**LATE["label"], "gain": False}}))
+    x = np.random.default_rng(0).uniform(-3, 3, (300, 2))
+    alike, delay = 0, 40
+    for t in range(len(x)):
+        answers = [model.predict(x[t : t + 1]) for model in models]
+        models[0].expect(x[t : t + 1])
+        if models[0].memory.field("square")[0] == 0:
+            assert np.array_equal(answers[0], answers[1], equal_nan=True), t
+            alike += int(models[0].memory.field("count")[0]) >= GAIN_FIRST and bool(np.any(answers[0]))
+        for model in models if t >= delay else ():
+            model.update(x[t - delay : t - delay + 1], 2 * np.sin(x[t - delay : t - delay + 1, 0]))
+    assert alike > 30
 
 
 def test_a_line_in_int16_is_as_good() -> None:

@@ -400,6 +400,20 @@ def _permuted(case: Case, order: np.ndarray) -> tuple[Spec | None, HostModel | N
     return spec, model
 
 
+@relation(RELATIONS)
+def a_restarted_model_is_a_new_one(case: Case) -> Iterator[str]:
+    """Of what it learned nothing is left; only random numbers go on, and a signal's window."""
+    if not case.model().exists("restart") or case.spec.signal is not None:
+        return
+    model, new = case.model(), case.model()
+    case.feed(model, *case.hostile)
+    model.call("restart")
+    names = [name for struct in case.program.persistent for name in struct.fields if name != "seeds"]
+    kept = [name for name in names if model.memory.field(name).tobytes() != new.memory.field(name).tobytes()]
+    if kept:
+        yield f"{', '.join(kept)}: what was learned is still there"
+
+
 @relation(DECLARED)
 def columns_in_another_order(case: Case) -> Iterator[str]:
     """Columns, and what is drawn for each of them, in another order: the same statuses, and answers equal to rounding.

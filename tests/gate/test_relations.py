@@ -50,6 +50,12 @@ def test_fresh_draws(exhaustive):
         walk(RELATIONS, drawn.content, index)
 
 
+def test_classes_that_are_counted_for_their_weights_are_forgotten():
+    content = {"name": "m", "learning": {"rule": "nystrom-rls"}, "kernel": {"sigma": 1.0}, "mixture": {}}
+    content |= {"input": {"dim": 2, "standardise": True}, "reduction": {"n_max": 5}}
+    walk(RELATIONS, content | {"label": {"classes": ["a", "b", "c"], "weights": "balanced"}}, 0)
+
+
 STANDARDISED = [each for each, content in MODELS.items() if content.get("input", {}).get("standardise")]
 
 

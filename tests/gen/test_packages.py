@@ -23,7 +23,7 @@ from pykernel.gen.record import record, record_proof, require_project
 from pykernel.gen.write import EXTRAS
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
-from tests.gen.test_project import has_fma, learned, spec_of, unguarded
+from tests.gen.test_project import forecast_of, has_fma, learned, spec_of, unguarded
 from tests.support.machines import machine
 from tests.support.toys import LABELS, toy_spec
 
@@ -170,12 +170,12 @@ def test_text_from_a_spec_does_not_reach_the_packages():
     tame = [f"c{i}" for i in range(len(hostile))]
     for labels in ({"column": "y"}, {"columns": ["y", "z"]}, {"column": "y", "classes": ["a", "b", "c"]}):
         wild = {key: hostile[: len(names)] if key != "column" else "*/ y: {" for key, names in labels.items()}
-        made = [
-            build(toy_spec("real", input={"columns": list(inputs)}, label=label)).files
-            for inputs, label in ((tame, labels), ([f"{name} " + "!" for name in hostile], wild))
-        ]
-        for path in TEMPLATES:
-            assert made[0][path.format(name="toy")] == made[1][path.format(name="toy")], path
+        both = (tame, labels), ([f"{name} " + "!" for name in hostile], wild)
+        made = [build(toy_spec("real", input={"columns": list(inputs)}, label=label)).files for inputs, label in both]
+        # the label is a channel, which is forecast
+        made += [build(forecast_of(inputs, name="toy")).files for inputs, _ in both]
+        for path in (each.format(name="toy") for each in TEMPLATES):
+            assert made[0][path] == made[1][path] and made[2][path] == made[3][path], path
 
 
 @pytest.mark.parametrize(

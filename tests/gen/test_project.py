@@ -531,15 +531,23 @@ def test_nothing_is_written_through_links_or_over_strangers(tmp_path):
         generate(spec_of(), tmp_path / "file")
 
 
-def test_text_from_a_spec_cannot_leave_a_comment_or_a_string(tmp_path, exhaustive):
+def forecast_of(channels, **more):
+    """A model that forecasts the first of its channels."""
+    signal = {"channels": list(channels), "lags": [0], "differences": [1]}
+    return make_spec({"name": "flow", "signal": signal, "label": {"column": channels[0]}, **more})
+
+
+@pytest.mark.parametrize("forecasts", [False, True])
+def test_text_from_a_spec_cannot_leave_a_comment_or_a_string(forecasts, tmp_path, exhaustive):
     hostile = ["*/ int x; /*", "a\\", "??/", '"; system("x"); "', "${HOME}", "{{ 7*7 }}", "#include <x>", "a'b"]
-    spec = spec_of(input={"columns": hostile}, label={"column": "*/ y"})
+    spec = forecast_of(hostile) if forecasts else spec_of(input={"columns": hostile}, label={"column": "*/ y"})
     generate(spec, tmp_path)
     for c in compilers(exhaustive):
         compile_c(c, [tmp_path / "src" / "flow.c"], tmp_path / "x.o", (), ("-c",))
     header = (tmp_path / "src" / "flow.h").read_text()
     assert "49" not in header.split("#ifndef")[0] and "* / int x; / *" in header
-    assert list(load_spec(tmp_path / "flow.toml").input.columns) == hostile
+    read = load_spec(tmp_path / "flow.toml")
+    assert list(read.signal.channels if forecasts else read.input.columns) == hostile
     # an odd number of tokens in a comment would show as code
     code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
     assert "system" not in code and "int x" not in code

@@ -645,10 +645,11 @@ class Twin:
         else:
             yield model
 
-    @staticmethod
-    def _dropped(model: Model, r: int) -> Model:
-        """The model without r, the last one in its place."""
+    def _dropped(self, model: Model, r: int) -> Model:
+        """The model without r, the last one in its place; where a matrix is kept, all others keep their order."""
         order = list(range(len(model)))
+        if self.spec.config.keeps_factor or self.spec.config.keeps_complex:
+            return model.take(order[:r] + order[r + 1 :])
         order[r] = order[-1]
         return model.take(order[:-1])
 

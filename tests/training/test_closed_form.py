@@ -370,6 +370,12 @@ def test_folds_with_weights_are_left_out_as_by_retraining(seed, model, coding):
             assert model == "krr" or found.alpha.sum(axis=0) == pytest.approx(0, abs=1e-8)
 
 
+def test_the_unit_of_weights_changes_no_target():
+    positions = np.array([0, 0, 0, 1, 2])
+    targets = [Targets.of_classes(positions, 3, "counts", weight * np.arange(1.0, 6)).values for weight in (1.0, 0.01)]
+    np.testing.assert_allclose(*targets)
+
+
 @pytest.mark.parametrize(
     "weights, sentence",
     [

@@ -557,6 +557,14 @@ def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target,
     assert report["winner"]["frozen"]["error"] <= 0.03 + 1.05 * min(each["error"] for each in report["simple"].values())
 
 
+def test_the_linear_part_of_a_spec_stays_in_each_model():
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    base = {"name": "m", "input": {"dim": 2}, "label": {"column": "y"}, "linear": {"eta": 0.5}}
+    found = [arm.made.spec for arm in arms(base, Table(x, x[:, 0]), None, None)]
+    told = [spec.linear.eta for spec in found if getattr(spec, "linear", None) is not None]
+    assert len(told) > 5 and set(told) == {0.5}
+
+
 @pytest.mark.parametrize("target", [None, "cortex-m0plus"])
 def test_only_a_way_is_tried_of_the_rules_that_have_it(target):
     x = np.random.default_rng(0).normal(size=(100, 2))

@@ -1,12 +1,12 @@
 """Coordinates of samples in the subspace of feature space that the basis vectors span; adding and removing basis vectors.
 
-K_SS = L L' is the Gram matrix of the basis, and k_S(x) is the vector of kernel values between x and the basis vectors.
-Let phi(x) be the image of x in feature space.  Its projection onto the subspace has the coordinates z(x) = L^-1 k_S(x)
-with respect to orthonormal axes; each new basis vector adds one coordinate.  The coordinates of several samples are the
-rows of a partial Cholesky factor of the samples' Gram matrix (A. J. Smola, B. Schoelkopf, Sparse greedy matrix
-approximation for machine learning, 2000).  The residual k(x, x) - |z|^2 is the squared length of the part of phi(x)
-that the basis cannot express (G. Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C. Talbot,
-Efficient formation of a basis in a kernel induced feature space, 2002).
+K_SS = L L' is the Gram matrix of the basis S, and k_S(x) is the vector of kernel values between x and the basis
+vectors.  Let phi(x) be the image of x in feature space.  Its projection onto the subspace has the coordinates
+z(x) = L^-1 k_S(x) with respect to orthonormal axes; each new basis vector adds one coordinate.  The coordinates of
+several samples are the rows of a partial Cholesky factor of the samples' Gram matrix (A. J. Smola, B. Schoelkopf,
+Sparse greedy matrix approximation for machine learning, 2000).  The residual k(x, x) - |z|^2 is the squared length of
+the part of phi(x) that the basis cannot express (G. Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley,
+N. L. C. Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
 """
 
 from enum import IntEnum
@@ -73,9 +73,9 @@ class NystromWork(Struct):
     u: Real[N_MAX]  # working memory: K_SS^-1 k_S of a row of the reservoir, or the row that is added to R
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
-    loss: Real[N_MAX]  # for each basis vector: the increase in the rows' residuals if the vector is removed
+    loss: Real[N_MAX]  # P_jj times the increase in the rows' residuals if basis vector j is removed; see least_missed()
     rest: Real[M_MAX]  # residual of each row
-    share: Real[M_MAX]  # weight of each row in a candidate's gain
+    share: Real[M_MAX]  # 1 / k(x, x) for each row x; 0 if k(x, x) is treated as zero
     order: Index[M_MAX]  # rows that may become basis vectors
     points: Index[M_MAX]  # rows over which a candidate's gain is summed
     kappa: Real  # residual of the sample: k(x, x) - |z|^2, the squared length of the part that the basis cannot express
@@ -92,7 +92,7 @@ class NystromConfig(Config):
     forgets: bool  # whether forgetting < 1
     caches: bool  # whether the reservoir keeps its rows' coordinates
     vectors: Real[N_MAX, DIM]  # scaled basis vectors
-    factor_rows: Real[PACKED]  # L, where L L' = K_SS; each row ends with the reciprocal of its diagonal element
+    factor_rows: Real[PACKED]  # L, where L L' = K_SS + noise I; diagonal elements are stored as their reciprocals
     weights: Real[N_MAX, OUTPUTS]  # weight of each coordinate in each function
     bias: Real[OUTPUTS]  # constant of each function
     prior_variance: Real  # prior variance of the function's value where k(x, x) = 1

@@ -1,11 +1,12 @@
 """Recursive least squares on coordinates that may be rotated, added and removed.
 
-The regression minimises sum_s forgetting^(t - s) |y_s - f(z_s)|^2 + ridge |coefficients|^2 for f(z) = coefficients' z.
-The state is the upper triangular, packed factor R with R'R = ridge I + a fading sum of z z'.  Givens rotations add each
-sample to R, and the coefficients change by the prediction error times the gain (R'R)^-1 z (S. Haykin, Adaptive Filter
-Theory, square-root RLS).  Rounding errors do not accumulate: when R is so large that samples no longer change it, the
-gain is small, but still correct.  The coordinates are orthonormal, so a rotation of coordinates rotates R's columns, and
-removing the last coordinate removes R's last row and column.
+After sample t, the regression minimises sum_s forgetting^(t - s) |y_s - f(z_s)|^2 + ridge |coefficients|^2 for
+f(z) = coefficients' z.  The state consists of the coefficients and the upper triangular, packed factor R, where
+R'R = ridge I + sum_s forgetting^(t - s) z_s z_s'.  Givens rotations add each sample to R, and the coefficients change
+by the prediction error times the gain (R'R)^-1 z (S. Haykin, Adaptive Filter Theory, square-root RLS).  Rounding errors
+do not accumulate: when R is so large that samples no longer change it, the gain is small, but still correct.  The
+coordinates are orthonormal, so a rotation of coordinates rotates R's columns, and removing the last coordinate removes
+R's last row and column.
 """
 
 from pykernel.algorithms.basis.coordinates import BasisModel
@@ -44,7 +45,8 @@ def clear_coordinate(m: RegressionModel, i: Index) -> None:
 
 @kernel
 def begin_coordinate(m: RegressionModel, i: Index) -> None:
-    """Start using coordinate i, the first unused one: the diagonal element of its row of R becomes the ridge's square root.  O(N)."""
+    """Start using coordinate i, the first unused one: the diagonal element of its row of R becomes the ridge's square
+    root.  O(1)."""
     m.r[upper_row_of(i, len(m.coefficients))] = m.root_ridge
 
 

@@ -4,7 +4,7 @@ fixed memory.
 A sample becomes a basis vector with a probability equal to its relative residual.  This is randomly pivoted Cholesky
 factorisation (Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When
 the budget is full, the sample replaces the vector whose removal least increases the residuals of a reservoir of past
-samples.  Alternatively, the basis is chosen from the reservoir on demand.
+samples.  Alternatively, the basis is chosen from the reservoir on demand, or is constant.
 """
 
 from pykernel.algorithms import frame
@@ -165,9 +165,13 @@ def widen(m: NystromModel) -> None:
 
 @kernel
 def adapt(m: NystromModel) -> Index:
-    """Add the sample to the basis with a probability equal to its relative residual.  If the basis is full, the sample
-    replaces the basis vector whose removal least increases the reservoir's residuals.  If leaving out the sample increases
-    them less, the basis does not change."""
+    """Add the sample to the basis with a probability equal to its relative residual, if this residual is above
+    ald_threshold.
+
+    If the basis is full, the sample replaces the basis vector whose removal least increases the reservoir's residuals.
+    A full basis does not change while the reservoir has unused rows, or if leaving out the sample increases the
+    residuals less than removing any basis vector.
+    """
     chance = draw(m.seeds)
     n = m.n[0]
     if not (m.kappa[0] > m.ald_threshold * m.own[0] and m.kappa[0] > SMALLEST_RESIDUAL):
@@ -238,7 +242,7 @@ def learn(m: NystromModel, x: Real[DIM]) -> Index:
 def select(m: NystromModel) -> Index:
     """Choose the basis from the reservoir, by EFVS or SGMA, and relearn the labels in the reservoir.
 
-    O(N rho v (N + D) + M N^2).
+    O(N rho v (N + D) + M N^2): each step compares rho candidates over v rows; for SGMA, v is M.
     Returns DONE, or TOO_FEW with nothing changed if there is no sample.
     """
     if not intact(m):

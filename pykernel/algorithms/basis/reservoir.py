@@ -20,7 +20,7 @@ from pykernel.algorithms.vectors import copy, minus_product, plus_product, zero
 from pykernel.dialect import DIM, OUTPUTS, Index, Real, Struct, between, kernel, real, sqrt
 
 MOST_SEEN = 4_194_304
-"""Samples are counted up to this number, because positions are drawn with 23 bits."""
+"""Samples are counted up to this number, 2^22, because ``position`` draws from at most 2^23 positions."""
 
 
 class Reservoir(Struct):
@@ -67,7 +67,7 @@ def least_missed(m: ReservoirModel) -> Index:
     zero(m.loss, n)
     for t in range(m.count[0]):
         row_coordinates(m, t)
-        # inner product of the residuals of the row and of the sample
+        # inner product of the parts of the row and of the sample that the basis cannot express
         over = minus_product(kernel_value(m, m.x, m.rows[t]), m.t, m.z, n)
         newest += over * over
         over = over * inverse
@@ -141,6 +141,7 @@ def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
 def best_candidate(m: ReservoirModel, alive: Index) -> Index:
     """The row with the largest gain, among rho random rows.  O(rho v (N + D)).
 
+    v is the number of rows over which each gain is summed; for SGMA, these are all M rows.
     G. C. Cawley, N. L. C. Talbot 2002, sections 1.3 and 1.4; A. J. Smola, B. Schoelkopf 2000, section 4.
     """
     compared = alive
@@ -189,7 +190,7 @@ def enlarge(m: ReservoirModel, x: Real[DIM]) -> None:
 
 @kernel
 def choose_basis(m: ReservoirModel) -> None:
-    """Choose a basis for the rows, by EFVS or SGMA.  O(N rho v (N + D))."""
+    """Choose a basis for the rows, by EFVS or SGMA.  O(N rho v (N + D)), with rho and v as in ``best_candidate``."""
     m.n[0] = 0
     alive = m.count[0]
     for t in range(alive):

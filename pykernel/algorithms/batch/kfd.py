@@ -47,7 +47,7 @@ class FisherStatus(IntEnum):
 
     TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
     ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
-    NOT_TRAINED = -6  # the model was not trained on all samples: call train after the last update
+    NOT_TRAINED = -6  # the model was not trained on all samples, or no sample was assessed: call train, then assess
     FULL = -7  # the number of samples has reached the limit for this precision: call restart
     REFUSED_LEVERAGE = -8  # the leverage of the sample is too close to 1, or the model was trained without the sample
 
@@ -92,7 +92,7 @@ class FisherConfig(Config):
     single: bool  # whether there is one function, positive for the second of two classes
     assesses: bool  # whether the caller keeps the samples, and passes them to assess() after the training
     basis: Real[P_MAX, DIM]  # scaled vectors of the basis
-    ridge: Real  # mu: weight of |alpha|^2
+    ridge: Real  # weight of |alpha|^2
     root_ridge: Real  # square root of the ridge
     least: Real  # smallest allowed ratio of the ridge to the trace of R'R, for this precision
     most: Index  # largest number of samples between restarts: rounding errors in R add up
@@ -307,8 +307,9 @@ def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> R
     from which the targets are computed.
 
     fitted: the function's value at the sample after training on all samples, with the target 1 in the class and 0
-    elsewhere.  If the sample is the only one in the class, or the only one outside the class, all other samples have
-    the same target, and the result is this target.
+    elsewhere.  own: number of samples in the class.  free: 1 - the leverage of the sample.  If the sample is the only
+    one in the class, or the only one outside the class, all other samples have the same target, and the result is this
+    target.
     """
     one = real(1) if positive else real(0)
     left = own - 1 if positive else own

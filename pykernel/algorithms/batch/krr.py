@@ -2,9 +2,10 @@
 
 Samples are collected in a ring buffer.  Training solves (K + ridge I) alpha = y; for LS-SVM, it also fits an unpenalised bias
 (J. A. K. Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999).  The packed Cholesky factor
-of the matrix is inverted in place.  The inverse matrix P gives leave-one-out errors at little cost (G. C. Cawley, N. L.
-C. Talbot, Efficient leave-one-out cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction
-without sample i is y_i - alpha_i / P_ii.
+of K + ridge I is inverted in place.  Let P be the inverse of the linear system's matrix.  This matrix is K + ridge I,
+to which LS-SVM adds a row and a column of ones for the bias.  The diagonal of P gives leave-one-out errors at little
+cost (G. C. Cawley, N. L. C. Talbot, Efficient leave-one-out cross-validation of kernel Fisher discriminant classifiers,
+2003): the prediction without sample i is y_i - alpha_i / P_ii.
 """
 
 from enum import IntEnum
@@ -81,7 +82,7 @@ class BatchWork(Struct):
     solved: Real[L_MAX, OUTPUTS]  # multipliers of the next model
     shift: Real[OUTPUTS]  # bias of the next model
     sums: Real[L_MAX]  # row sums of |K|; then (K + ridge I)^-1 1
-    spread: Real[L_MAX]  # diagonal of the inverse, minus the part due to the bias
+    spread: Real[L_MAX]  # diagonal of (K + ridge I)^-1, minus the part due to the bias
     half: Real[L_MAX]  # reciprocals of the Cholesky factor's diagonal; then the share of each label in the bias
     x: Real[DIM]  # a scaled input
     y: Real[OUTPUTS]  # function values
@@ -101,7 +102,7 @@ class BatchConfig(Config):
     scaled_limit: Real  # bound on the magnitude of every scaled input
     label_max_abs: Real  # largest |y| that is accepted
     alpha_limit: Real  # largest allowed magnitude of a multiplier, a bias or a leave-one-out residual
-    press_limit: Real  # square of alpha_limit
+    press_limit: Real  # square of alpha_limit, plus 1%
     low: Real  # smallest prediction
     high: Real  # largest prediction
     classes: Index  # number of classes
@@ -372,8 +373,10 @@ def solve(m: BatchModel, o: Index) -> Bool:
 
 @kernel
 def leave_out(m: BatchModel) -> Bool:
-    """Compute each sample's leave-one-out residual: the residual of a model that is trained without this sample.  Returns
-    False if a residual exceeds its limit.  O(L).
+    """Compute the sum of the squared leave-one-out residuals, and the number of leave-one-out errors.  Returns False if
+    a residual exceeds its limit.  O(L).
+
+    The leave-one-out residual of a sample is the residual of a model that is trained without this sample.
     """
     n = m.count[0]
     m.squares[0] = real(0)

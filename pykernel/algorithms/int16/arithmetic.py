@@ -88,7 +88,8 @@ def whole_root(t: Word) -> Index:
 
 @kernel
 def long_root(high: Word, low: Word) -> Word:
-    """sqrt(high 2^32 + low), rounded down.  Relative error: 2^-16."""
+    """sqrt(high 2^32 + low), as an integer.  The relative error is 2^-16; if ``high`` is 0, rounding to an integer adds
+    an error below 1."""
     top = high if high > 0 else low
     half = floor_shift(31 - places(top), 1)
     filled = top << (2 * half)

@@ -1,15 +1,16 @@
 """The covariance matrix P of a Kalman filter, in integers: P <- lambda (P - t g') + (1 - lambda) P0,
-where g = P h, s = R + h'g and t = g / s.
+where g = P h, s = R + h'g and t = g / s.  Here h contains the derivatives of f, and R is the noise.
 
 P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product multiplies two 16-bit numbers: h, P and g
 are each scaled by a power of two that makes their elements as large as 16 bits allow.  lambda is 1 - 2^-k.  Each sample
-needs one division.
+needs one division.  In costs, N is the number of parameters, and B is the number of parameters in a block.
 
 No sum wraps around.  The sum of |h_i| is below 2^16.  Scaling keeps the diagonal of P, and so every |P_ij|, below 2^14.
-Hence |g_i| is below 2^30.  Then g is shortened to 15 bits, so |h'g| is below 2^16 2^15.  With each sample, rounding
-changes P by less than the (1 - lambda) P0 that the update adds.  If lambda is nearly 1, rounding changes P by less than
-what remains of P after the update (as measured, see ``pykernel.spec.families.int16_linear``).  If the memory is damaged,
-sums wrap around modulo 2^32, and P is reset to P0 as soon as a diagonal element is outside its bounds.
+Hence |g_i| is below 2^30.  Then g is shortened to 15 bits, so |h'g| is below 2^16 2^15.  Unless lambda is
+nearly 1, rounding changes P with each sample by less than the (1 - lambda) P0 that the update adds.  If lambda is
+nearly 1, rounding changes P by less than what remains of P after the update.  This result was measured, see
+``pykernel.spec.families.int16_linear``.  If the memory is damaged, sums wrap around modulo 2^32, and P is reset to P0
+as soon as a diagonal element is outside its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
@@ -87,7 +88,7 @@ def renew(m: Int16CovarianceModel) -> None:
 
 @kernel
 def condense(m: Int16CovarianceModel) -> Index:
-    """Write m.wide / 2^k to m.h, with a k that keeps the sum of |h_i| below 2^16.  Returns k.  O(B)."""
+    """Write m.wide / 2^k to m.h, with a k that keeps the sum of |h_i| below 2^16.  Returns k.  O(N)."""
     total = 0
     most = 0
     for block in range(len(m.h)):
@@ -214,7 +215,10 @@ def downdate(m: Int16CovarianceModel, shift: Index) -> None:
 
 @kernel
 def keeps_covariance(m: Int16CovarianceModel, begun: Bool) -> Bool:
-    """Whether learning could have led to P.  All elements must be within their bounds.  O(N B)."""
+    """Whether learning could have led to P.  All elements must be within their bounds.  O(N B).
+
+    begun: whether P has been set to the prior; if not, diagonal elements are not checked.
+    """
     for block in range(len(m.covariance)):
         row = 0
         for k in range(len(m.prior)):

@@ -1,7 +1,7 @@
 """Trained expansions that continue to learn, in integers: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
 
-The model and the rules are those of ``pykernel.algorithms.expansion``.  f_0 has the same bits as in
-``pykernel.algorithms.int16.frozen``.  Labels and predictions are in the unit of f_0.  The learned part, the stages
+The model and the rules are those of ``pykernel.algorithms.expansion``.  The trained function f_0 has the same bits as
+in ``pykernel.algorithms.int16.frozen``.  Labels and predictions are in the unit of f_0.  The learned part, the stages
 and the labels inside the stages are in a unit that is 2^coarser times the unit of f_0.  Weights are in a finer unit, so
 that small steps are not lost; sums of weighted features still fit in 32 bits.  Features have 15 bits.
 
@@ -79,7 +79,7 @@ class Int16ExpansionConfig(Config):
     unit_lift: Index  # features of hidden units are multiplied by 2 to this power
     feature_unit: Index  # a feature of 1 is stored as 2 to this power
     constant: Index  # value of the constant feature
-    sum_places: Index  # a weighted feature is divided by 2 to this power
+    sum_places: Index  # a weighted feature is divided by 2^15, then by 2 to this power
     sure: Index  # softmax: log odds are clipped to this number, which stands for log odds of 32
     octave_lift: Index  # softmax: left shift that brings base-2 log odds to units of 2^-16
     octave_drop: Index  # softmax: right shift, after octave_lift, that brings base-2 log odds to units of 2^-16
@@ -106,7 +106,7 @@ def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
 @kernel
 def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """Write the learned part at the converted inputs m.x to y, the features to m.wide, and the trained functions to
-    m.f.  O(N D + N) for each output."""
+    m.f.  O(N D), and O(N) for each output."""
     if m.hidden:
         # the features start as zeros, because sum_all() skips a hidden unit whose value is zero
         for i in range(len(m.vectors)):

@@ -142,7 +142,7 @@ def logistic(t: Index) -> Index:
 @kernel
 def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
     """For a tanh or logistic unit, add vector i's contribution to the functions.  s: a'b + offset.
-    The unit's value is at most 1."""
+    The magnitude of the unit's value is at most 1."""
     k = 2 * logistic(floor_shift(part_of(s, STEEP), m.octave_shift))
     if m.function == Int16Function.TANH:
         k = 2 * k - ONE
@@ -151,7 +151,8 @@ def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
 
 @kernel
 def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """For a polynomial kernel or an unbounded hidden unit, add vector i's contribution to the functions.  s: a'b + coef0.
+    """For a polynomial kernel or an unbounded hidden unit, add vector i's contribution to the functions.
+    s: a'b + coef0; for a hidden unit, a'b + offset.
 
     The kernel value is k / 2^16 times a power of two, computed from the leading 16 bits of s.  Relative error:
     (degree + 1) 2^-15.
@@ -201,7 +202,8 @@ def sum_all(m: Int16FrozenModel) -> None:
 
 @kernel
 def evaluate(m: Int16FrozenModel, x: Int16[DIM]) -> None:
-    """Compute the functions at the converted inputs m.x.  O(N (D + W)) for W weights per vector; linear: O(D W)."""
+    """Compute the functions at the converted inputs m.x.  O(N (D + W)) for W weights per vector; linear: O(D) for each
+    function."""
     if m.function == Int16Function.LINEAR:
         for o in range(len(m.f)):
             m.f[o] = word(dot(m.x, m.factors[o]) + m.bias[o])
@@ -266,7 +268,8 @@ def most_voted(m: Int16FrozenModel) -> Index:
 
 @kernel
 def decide(m: Int16FrozenModel, y: Int[OUTPUTS]) -> None:
-    """Write the values of the functions to y, clipped to their limits."""
+    """Write the values of the functions to y.  If ``clamps`` is set, these values are clipped to the range from low
+    to high."""
     for o in range(len(y)):
         f = as_signed(m.f[o])
         y[o] = clip(f, m.low, m.high) if m.clamps else f

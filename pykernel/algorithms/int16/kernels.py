@@ -31,7 +31,7 @@ from pykernel.dialect import (
 STEPS = 64
 ONE = 65535
 """A kernel value of 1."""
-# the table's values are lowered for two reasons: interpolated values lie above the function, by 4e-6 on average, and the
+# the table's values are lowered for two reasons: interpolated values lie above the function, by 7e-6 on average, and the
 # number that is subtracted to interpolate is rounded down
 POWERS = Constant(
     tuple(round(ONE * (2 ** (-i / STEPS) - (i > 0) * 4e-6) - (i > 0) * 0.5) for i in range(STEPS)), scalar=Uint16
@@ -84,7 +84,7 @@ class Int16KernelConfig(Config):
     coef0: Index  # polynomial: the constant, in the unit of a'b
     degree: Index  # polynomial: the exponent
     odd: bool  # polynomial: whether the degree is odd
-    octave_shift: Index  # tanh, logistic: a'b is multiplied by STEEP and then divided by 2 to this power
+    octave_shift: Index  # tanh, logistic: a'b + offset is multiplied by STEEP / 2^16, then divided by 2 to this power
 
     unseen = frozenset({"narrow"})
 
@@ -171,7 +171,8 @@ def root(d: Word, lift: Index) -> Word:
 
 @kernel
 def distance(q: Int16KernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
-    """The distance that the kernel depends on: |a - b|^2, or |a - b|_1 for a Laplacian kernel.  O(D)."""
+    """The distance that the kernel depends on: |a - b|^2 or, for a Laplacian kernel, |a - b|_1 times ``stretch``.
+    O(D)."""
     if q.function == Int16Function.LAPLACIAN:
         return absolute_distance(a, b) * word(q.stretch)
     if q.narrow:
@@ -181,7 +182,8 @@ def distance(q: Int16KernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 @kernel
 def octaves(q: Int16KernelConfig, d: Word) -> Word:
-    """The n, in units of 2^-16, for which e^-r is 2^-n at the distance d."""
+    """The n, in units of 2^-16, for which the exponential in the kernel's formula is 2^-n.  d: the result of
+    distance()."""
     return root(d, q.lift) if q.rooted else d >> q.fine
 
 
@@ -199,7 +201,8 @@ def rise(q: Int16KernelConfig, u: Word, first: Int) -> Int:
 
 @kernel
 def value_at(q: Int16KernelConfig, u: Word) -> Index:
-    """The kernel value for e^-r = 2^-(u / 2^16), in units of 1 / ONE, rounded down."""
+    """The kernel value if the exponential in its formula is 2^-(u / 2^16).  The result is in units of 1 / ONE, rounded
+    down."""
     n = index(u >> 16)
     if n >= (24 if q.rises else 16):
         return 0
@@ -211,5 +214,5 @@ def value_at(q: Int16KernelConfig, u: Word) -> Index:
 
 @kernel
 def kernel_value(q: Int16KernelConfig, d: Word) -> Index:
-    """The kernel value at the distance d, in units of 1 / ONE, rounded down."""
+    """The kernel value, in units of 1 / ONE, rounded down.  d: the result of distance()."""
     return value_at(q, octaves(q, d))

@@ -33,7 +33,7 @@ class Int16LineConfig(Config):
 
     octave: Index  # an input of 1 is 2 to this power after its conversion
     unit: Index  # an input of 1 after its conversion: 2^octave
-    line_step: Index  # largest change of a slope by one sample, for an input of one unit
+    line_step: Index  # largest change of a weight by one sample, for a converted input of 1
     eta: Index  # learning rate, times 2^16 and a power of two
     eta_shift: Index  # 16 minus the exponent of the power of two in eta
 
@@ -55,8 +55,8 @@ def answer(m: Int16LinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def learn_by_gradient(m: Int16LinearModel, x: Int16[DIM]) -> None:
-    """w += eta e z / (|z|^2 + 1) for the converted sample z.  O(D)."""
-    # in |z|^2 + 1, the 1 is the square of m.unit
+    """w += eta e z / |z|^2, with |z|^2 rounded down to a power of two.  O(D)."""
+    # z contains x and the constant m.unit
     power = places(square_norm(x) + word(m.unit * m.unit)) - m.eta_shift
     for o in range(len(m.y)):
         step = floor_shift(part_of(m.error[o], m.eta), clip(power, 0, 31))

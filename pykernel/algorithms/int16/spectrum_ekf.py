@@ -5,7 +5,8 @@ those of ``pykernel.algorithms.int16.spectrum``.  With the derivatives h of f / 
 
     (a / u, b / u, w) <- (mu a / u, mu b / u, w) + t e / u,    P <- lambda (P - t g') + (1 - lambda) P0.
 
-P is the covariance of ``pykernel.algorithms.int16.covariance``.  Each sample needs one division for each output.
+Here e is the error, R the noise, and mu the factor by which each sample multiplies the weights.  P is the covariance of
+``pykernel.algorithms.int16.covariance``.  Each sample needs one division for each output.
 """
 
 from pykernel.algorithms import frame
@@ -88,7 +89,7 @@ class Int16FilterConfig(Config):
     noise_least: Index
     noise_most: Index
     share: Index  # 1 / number of outputs, times 2^16
-    turned: Index  # 1 / sigma as a frequency, divided by the number of outputs and by a power of two
+    turned: Index  # 1 / sigma in the unit of the frequencies, divided by the number of outputs and by a power of two
     turned_places: Index  # exponent of the power of two in the field ``turned``, plus 16
 
     tunable = frozenset("noise noise_least noise_most shrinks".split())
@@ -125,7 +126,7 @@ def answer(m: Int16FilterModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def begin(m: Int16FilterModel) -> None:
-    """Set the frequencies to their initial values, and P to the prior, before the first sample.  O(N B)."""
+    """Set the frequencies to their initial values, and P to the prior, before the first sample.  O(N B D)."""
     for i in range(len(m.tuned)):
         for j in range(len(m.tuned[0])):
             m.tuned[i, j] = m.first[i, j]
@@ -202,7 +203,8 @@ def advance(m: Int16FilterModel, o: Index, unit: Index, scale: Index) -> None:
 
 @kernel
 def filter_output(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> None:
-    """Learn from an output's error, by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves."""
+    """Learn from an output's error, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G
+    waves."""
     coarse = derive(m, o, unit, x)
     fine = 12 - coarse
     lifted = spread(m)
@@ -253,7 +255,8 @@ def learn(m: Int16FilterModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def keeps(m: Int16FilterModel) -> Bool:
-    """Whether learning could have led to this state.  Before the first sample, weights and levels must be zero.  O(N B)."""
+    """Whether learning could have led to this state.  Before the first sample, weights and levels must be zero.
+    O(N B D)."""
     for o in range(len(m.level)):
         for i in range(len(m.c)):
             if m.counted[0] == 0 and (m.level[o] != 0 or m.a[o, i] != 0 or m.b[o, i] != 0):

@@ -84,7 +84,7 @@ class Int16StageConfig(Config):
     slope_eta: Index  # learning rate of the linear part, times 2^16 and a power of two
     slope_shift: Index  # 16 minus the exponent of the power of two in slope_eta
     slope_unit: Index  # the square of an input of 1; it is added to |x|^2 in the normaliser
-    slope_step: Index  # largest change of a slope by one sample, for an input of one unit
+    slope_step: Index  # largest change of a slope by one sample, for a converted input of 1
     gain_shift: Index  # residuals and answers are divided by 2 to this power before they enter the gain's means
     label_most: Index  # largest |y| that is accepted
     rest_most: Index  # largest |residual| that the model has to learn
@@ -147,7 +147,8 @@ def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
 def staged(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
     """The prediction, before it is clipped, given the model's answer."""
     y = value
-    if m.gains and m.count[0] >= GAIN_FIRST:
+    # while no answer has been compared with its label, as with late labels, the gain is not known
+    if m.gains and m.count[0] >= GAIN_FIRST and m.square[o] > 0:
         y = part_of(value, clip(m.gain[o], 0, ONE))
     return y + lead(m, x, o)
 

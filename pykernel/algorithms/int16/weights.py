@@ -1,8 +1,8 @@
 """Integer weights of features, learned by recursive least squares or normalised least mean squares.
 
-The update is w <- w + t e with t = P h / (R + h'P h).  h contains the features, P is the covariance of
-``pykernel.algorithms.int16.covariance`` with prior 1, and R = 1 / prior_variance.  Normalised least mean squares uses
-this update with P = 1, R = 0 and a learning rate.  Each sample needs one division.
+The update is w <- w + t e with t = P h / (R + h'P h).  Here e is the error, h contains the features, P is the
+covariance of ``pykernel.algorithms.int16.covariance`` with prior 1, and R = 1 / prior_variance.  Normalised least mean
+squares uses this update with P = I, R = 0 and a learning rate.  Each sample needs one division.
 """
 
 from pykernel.algorithms.extents import FEATURES

@@ -8,8 +8,8 @@ full, the two regimes whose merger reduces the likelihood least are merged to ma
 Kullback-Leibler approach to Gaussian mixture reduction, 2007).
 """
 
-from pykernel.algorithms.elementary import log2_of, log2_one_plus
-from pykernel.algorithms.novelty.state import SCORE_MOST, WHITE_MOST, GmmModel
+from pykernel.algorithms.elementary import clipped, log2_of, log2_one_plus
+from pykernel.algorithms.novelty.state import SCORE_MOST, WEIGHT_MOST, WHITE_MOST, GmmModel
 from pykernel.algorithms.packed import blend, take_up, upper_row_of, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
 from pykernel.dialect import (
@@ -77,7 +77,8 @@ def deviations(m: GmmModel, k: Index, x: Real[DIM], z: Real[...]) -> None:
 
 @kernel
 def lengthened(m: GmmModel, square: Real) -> Real:
-    """(nu + D) log2(1 + square / nu): twice the surprise, in bits, under a t-distribution, without its constant terms."""
+    """(nu + D) log2(1 + square / nu): the part of twice the surprise, in bits, that depends on ``square``.  The
+    surprise is measured under a t-distribution."""
     return (m.tail_of_rows + real(len(m.own))) * log2_one_plus(square * (real(1) / m.tail_of_rows))
 
 
@@ -89,8 +90,8 @@ def is_strange(m: GmmModel) -> Bool:
 
 @kernel
 def look_around(m: GmmModel, x: Real[DIM]) -> None:
-    """Find the regime that explains a row best, and the row's surprise.  Determine whether a rejected regime explains
-    the row.  O(K D^2 / 2)."""
+    """Find the normal regime that explains a row best, and the row's surprise.  Determine whether a rejected regime
+    explains the row.  O(K D^2 / 2)."""
     total = real(0)
     for k in range(m.known[0]):
         total += m.weights[k]
@@ -287,7 +288,8 @@ def merge_nearest(m: GmmModel) -> Index:
     for a in range(len(m.own)):
         m.means[first, a] = m.means[first, a] + part * (m.means[second, a] - m.means[first, a])
     keep_wide(m, m.roots[first], m.means[first], len(m.own))
-    m.weights[first] = m.weights[first] + m.weights[second]
+    # acknowledged regimes have at least the mean weight, so that the sum of all weights may grow
+    m.weights[first] = clipped(m.weights[first] + m.weights[second], real(0), real(2 * WEIGHT_MOST))
     together = m.counts[first] + m.counts[second]
     m.counts[first] = together if together < m.horizon else m.horizon
     return second
@@ -320,8 +322,8 @@ def compare_some(m: GmmModel) -> None:
 
 @kernel
 def compares_early(m: GmmModel) -> Bool:
-    """Whether all pairs are already compared by the rows before the one that makes the candidate a regime.  That row then
-    compares none, so that it costs less."""
+    """Whether all pairs are compared before the row that makes the candidate a regime.  If so, this row compares no
+    pairs, so that it costs less."""
     rows = m.patience if m.patience < m.relearn_soon else m.relearn_soon
     return m.pairs_a_row * (rows - 2) >= floor_shift(len(m.weights) * (len(m.weights) - 1), 1)
 

@@ -1,14 +1,18 @@
 """Find the sensor that explains an alarm, and the kind of fault.
 
-A sensor's part of a row's squared distance z'z is the amount by which the distance would decrease if the sensor had the
-value that the other sensors predict.  This amount is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse
-covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).
+A row's squared distance is z'z, where z is the row's whitened deviation.  A sensor's part of the squared distance is
+the amount by which the squared distance would decrease if the sensor had the value that the other sensors predict.  For
+sensor j, this amount is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse covariance (C. F. Alcala,
+S. J. Qin, Reconstruction-based contribution, 2009).
 
-A sensor's share in the row is the corresponding decrease of the row's surprise, divided by the sum of these decreases over all
-sensors.  The decrease is computed for the course and for the bank, and the larger one is used.  A sensor's share in the alarm is a
-mean of its shares in the alarm's rows.  A row that a sensor explains only in part adds little to it.
+A sensor's share in the row is the corresponding decrease of the row's surprise, divided by the sum of these decreases
+over all sensors.  The decrease is computed for the course and for the bank, and the larger one is used.  A sensor's
+share in the alarm is a mean of its shares in the alarm's rows.  A row that a sensor explains only in part adds little
+to the sensor's share.
 
 The kind of fault follows from the sensor's steps and the alarm's first row.
+
+In this file, each input counts as a sensor; only alone() adds up the shares of a sensor's inputs.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
@@ -36,18 +40,19 @@ of the innovation.  In a new regime, the values of other sensors change, too."""
 MOVED = Constant(0.1)
 """Stuck: more than half of the sensor's steps are below this fraction of its usual step."""
 SHARED = Constant(1.6)
-"""More than one sensor: without the culprit's part, the squared distance is still above this number times the number of sensors."""
+"""More than one sensor: without the culprit's part, the squared distance is still above this number times the number of
+inputs."""
 MOSTLY = Constant(0.7)
 """One sensor with several inputs: the shares of these inputs in the alarm add up to more than this value."""
 FAR_OFF = Constant(16.0)
-"""If the squared distance without the culprit's part is above this number times the number of sensors, other sensors jumped, too:
-the fault is not a jump."""
+"""If the squared distance without the culprit's part is above this number times the number of inputs, other sensors
+jumped, too: the fault is not a jump."""
 
 
 @kernel
 def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: Index, n: Index) -> None:
     """Write each sensor's part of z'z to parts.  z: deviations that were whitened with the root r, which has n rows.
-    first: the first of the rows that belong to the sensors.  O(D^3 / 6)."""
+    first: the index of the row of r that belongs to the first sensor.  O(D^3 / 6)."""
     for j in range(first, n):
         zero(m.partner, n)
         m.partner[j] = real(1)

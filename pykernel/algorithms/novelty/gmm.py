@@ -3,8 +3,8 @@
 A row can be surprising in three ways: it does not follow from the previous row (``course``), no regime has such rows
 (``bank``), or a sensor repeats its value.  The surprises under the course and under the bank are measured in units of
 their usual spreads.  The level is the largest surprise, smoothed over rows.  There is an alarm if the level is above a
-threshold, which is adapted to the wanted alarm rate (``threshold``).  During an alarm, only the candidate for a new
-regime learns.  A state that lasts becomes normal.
+threshold, which is adapted to the wanted alarm rate (``threshold``).  Rows in alarm are usually learned by the
+candidate for a new regime, not by the known regimes or the course.  A state that lasts becomes normal.
 """
 
 from pykernel.algorithms import frame
@@ -211,7 +211,7 @@ def quicken(m: GmmModel) -> None:
 
 @kernel
 def learn_usual(m: GmmModel) -> None:
-    """Learn which surprises are usual, starting from the surprise of the first row and from spreads of 1.  O(1)."""
+    """Learn which surprises are usual.  The first call sets the usual surprises; the spreads start at 1.  O(1)."""
     if m.surprised[0] < m.horizon:
         m.surprised[0] += 1
     rate = real(1) / real(m.surprised[0])
@@ -399,8 +399,8 @@ def reject(m: GmmModel) -> Index:
 
 @kernel
 def unlearn(m: GmmModel) -> Index:
-    """Remove the newest regime, if it was added after the warm-up, whether by learning, by ``acknowledge`` or by ``reject``.
-    Regimes that were merged to make room for the newest regime stay merged.  O(D^2).
+    """Remove the newest regime, whether it was learned or was added by ``acknowledge`` or ``reject``.  A regime that
+    was learned in the warm-up stays.  Regimes that were merged to make room for the newest regime stay merged.  O(D^2).
 
     Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that no normal regime would be left.
     """

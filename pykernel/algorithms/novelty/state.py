@@ -10,7 +10,7 @@ from pykernel.dialect import DIM, Config, Index, Real, Struct, Uint8, Uint16, be
 LONGEST = 65535
 """Repeats are counted up to this number."""
 WEIGHT_MOST = 5000
-"""The sum of the bank's weights is at most this number of rows."""
+"""While one regime learns all rows, its weight approaches this number of rows."""
 
 
 class GmmStatus(IntEnum):
@@ -30,7 +30,7 @@ class GmmStatus(IntEnum):
     UNARMED = 14  # the row was learned.  Alarms are possible, but an unknown state that repeats still becomes normal
     NOTHING_NEW = -10  # there is nothing to acknowledge, reject or unlearn; nothing changed
     NO_ROOM = -11  # no two regimes can be merged to make room, or unlearn would leave no normal regime; nothing changed
-    ABSENT = -12  # alarm: more than five consecutive samples were refused; the model did not change
+    ABSENT = -12  # alarm: more than five consecutive rows were refused; the model did not change
 
 
 class Bank(Struct):
@@ -95,7 +95,7 @@ class Blame(Struct):
 class Sight(Struct):
     """Intermediate results about a row, which every call computes again."""
 
-    nearest: Index  # the regime that explains the row best
+    nearest: Index  # the normal regime that explains the row best
     forbidden: Index  # 1: a rejected regime explains the row, and no normal regime explains it better
     barring: Index  # the rejected regime that explains the row best
     repeater: Index  # the sensor whose repeats are most surprising

@@ -12,9 +12,10 @@ rate; the other rows change e at the low rate of a monitor that has run for ``th
 fault could raise the threshold of a young monitor above the level of the fault itself.  When the state in a long alarm has become normal,
 the monitor ends the episode.
 
-If ``arms`` is set, the monitor is *armed* when its commissioning ends.  It then treats alarms beyond the promised rate as faults, so
-that repeated faults do not raise the threshold.  To this end, a budget of tokens limits the number of rows in alarm from which the
-threshold learns.  Also, e follows the median of the excess instead of the mean, and the bounds on e and s are tighter.
+If ``arms`` is set, the monitor is *armed* when its commissioning ends.  It then treats alarms beyond the wanted rate as
+faults, so that repeated faults do not raise the threshold.  To this end, a budget of tokens limits the number of rows
+in alarm from which the threshold learns.  Also, e follows the median of the excess instead of the mean, and the bounds
+on e and s are tighter.
 
 A surprise in the first rows would set q far too high, and q falls slowly.  So in the warm-up, when there are no alarms, the threshold
 starts again if no level has been above q for a long time (``UNEXCEEDED``).
@@ -48,7 +49,7 @@ EXCESS_MOST = Constant(128.0)
 """Bounds on s and e before the monitor is armed."""
 UNEXCEEDED = 60
 """If the levels of this many consecutive rows in the warm-up are at most q, then q is too high, and the threshold
-starts again.  The probability of so many such rows by chance is 0.9^60, two in a thousand."""
+starts again.  If p is 0.1, the probability of so many such rows by chance is 0.9^60, two in a thousand."""
 TAUGHT = 10
 """The threshold learns from this many rows at the beginning of an episode."""
 TAUGHT_ARMED = 20
@@ -143,7 +144,7 @@ def settles(rows: Index, warmup: Index) -> Bool:
 
 @kernel
 def is_armed(m: ThresholdModel) -> Bool:
-    """Whether the monitor is armed: alarms beyond the promised rate then mean faults, not a threshold that is too low."""
+    """Whether the monitor is armed: alarms beyond the wanted rate then mean faults, not a threshold that is too low."""
     return m.arms and m.age[0] >= m.commissioning
 
 

@@ -4,7 +4,8 @@ Y. Engel, S. Mannor, R. Meir, The kernel recursive least-squares algorithm, 2004
 approximately linearly dependent on the stored samples, which are called the dictionary.  C, called P in the paper, is the
 covariance of the dictionary's labels, in units of the noise variance.
 
-In the coordinates of posterior.py, the model keeps the mean of the function, and a factor L of C: T C T' = L L'.
+The model keeps the mean of the function in the coordinates z = T f of posterior.py.  In these coordinates, C becomes
+T C T' = L L', and the model keeps L.
 """
 
 from pykernel.algorithms import frame
@@ -81,8 +82,8 @@ def assimilate(m: FactorModel, stored: Bool) -> None:
 
 @kernel
 def enter(m: FactorModel, n: Index) -> None:
-    """Extend C by a row and a column of zeros with a 1 on the diagonal, and extend the mean so that f(x) = y.  O(N^2).
-    Engel et al. 2004, eq. 3.15."""
+    """Extend C by a row and a column of zeros with noise_of() on the diagonal, and extend the mean so that f(x) = y.
+    O(N^2).  Engel et al. 2004, eq. 3.15."""
     row = row_of(n)
     scale = real(1) / sqrt(m.kappa[0])
     lower_transposed_times(m.root, m.l, m.loading, 0, n)

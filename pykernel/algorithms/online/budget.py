@@ -69,7 +69,8 @@ from pykernel.dialect.program import Budget, Entry, OnHost, Programs
 
 @kernel
 def compare(m: OnlineModel, x: Real[DIM]) -> None:
-    """Compute the distances and kernel values between x and the expansion vectors, and the part of x outside their span."""
+    """Compute the distances and kernel values between x and the expansion vectors.  [keeps_factor] Also compute kappa,
+    the part of x outside the span of these vectors."""
     if m.scales:
         see(m, x)
         if m.keeps_diagonal:
@@ -85,7 +86,8 @@ def compare(m: OnlineModel, x: Real[DIM]) -> None:
 
 @kernel
 def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
-    """Write the novelty of x to y: the part of x's squared norm that is outside the span of the expansion vectors.
+    """Write the novelty of x to y: in the kernel's feature space, the squared norm of the part of x that is outside the
+    span of the expansion vectors.
 
     [keeps_factor] The novelty is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).  [not keeps_factor] The novelty is
     1 - k^2 for the nearest vector, computed in O(N D).
@@ -133,7 +135,8 @@ def absorb(m: OnlineModel, close: Bool) -> Index:
 
 @kernel
 def insert(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn a sample as a new vector; if the budget is full, remove one.  [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D)."""
+    """Learn a sample as a new vector.  If the budget is full, remove a vector, which may be the new one.
+    [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D)."""
     n = m.n[0]
     full = not fills(m) and n == len(m.v)
     propose(m)

@@ -92,8 +92,8 @@ def release_complex(m: OnlineModel, r: Index, n: Index) -> None:
 def shrink(m: OnlineModel) -> None:
     """shrunk = alpha - mu W alpha over the candidates.  O(N^2).
 
-    shrunk minimises the sum of the squared change of f at the vectors and mu |shrunk|^2.  Removing vector i increases this sum by
-    shrunk_i^2 / W_ii.
+    shrunk minimises the sum of the squared changes of f at the vectors, plus mu |shrunk|^2.  Removing vector i
+    increases this sum by shrunk_i^2 / W_ii.
     """
     n = m.n[0]
     count = candidates(m)

@@ -1,9 +1,10 @@
 """FB-KRLS and SW-KRLS, least squares on the stored samples.
 
 S. Van Vaerenbergh, I. Santamaria, W. Liu, J. C. Principe, Fixed-budget kernel recursive least-squares, 2010.
-The function f interpolates the labels of the vectors, apart from the effect of the ridge.  A sample also changes the labels of
-vectors near the sample.  If each sample replaces the oldest vector, the vectors are a sliding window: S. Van Vaerenbergh, J. Via,
-I. Santamaria, A sliding-window kernel RLS algorithm, 2006.
+The function f interpolates the labels of the vectors, apart from the effect of the ridge.  A sample that is not stored
+changes the label of the nearest vector.  With ``relabels``, every sample changes the labels of all vectors, and those
+of nearer vectors more.  If each sample replaces the oldest vector, the vectors are a sliding window: S. Van
+Vaerenbergh, J. Via, I. Santamaria, A sliding-window kernel RLS algorithm, 2006.
 """
 
 from pykernel.algorithms.online import hooks
@@ -16,9 +17,9 @@ from pykernel.dialect import Bool, kernel, real
 
 @kernel
 def absorb_as_label(m: OnlineModel) -> None:
-    """Change the label y of the nearest vector by eta e: alpha + P_:nearest eta e.  O(N^2).
+    """Change the label of the nearest vector by eta e: alpha + P_:nearest eta e.  O(N^2).
 
-    Labels are not stored, but alpha = P y contains them.
+    The vectors' labels y are not stored, but alpha = P y contains them.
     """
     n = m.n[0]
     inverse_column(m, m.nearest[0])

@@ -10,7 +10,7 @@ from pykernel.dialect import Bool, Real, absolute, kernel
 
 @kernel
 def limited(m: OnlineModel, step: Real) -> Real:
-    """A gradient step, clipped to step_limit."""
+    """A gradient step.  [limits_step] The step is clipped to +- step_limit."""
     if m.limits_step:
         return bounded(step, m.step_limit)
     return step
@@ -18,7 +18,8 @@ def limited(m: OnlineModel, step: Real) -> Real:
 
 @kernel
 def limited_by_norm(m: OnlineModel, step: Real) -> Real:
-    """A gradient step in units of sqrt(k(x, x)), limited so that f(x) changes by at most step_limit."""
+    """A gradient step in units of sqrt(k(x, x)).  [limits_step] The step is limited so that f(x) changes by at most
+    step_limit."""
     if m.limits_step:
         most = m.step_limit / m.norm[0]
         return bounded(step, most)
@@ -27,7 +28,8 @@ def limited_by_norm(m: OnlineModel, step: Real) -> Real:
 
 @kernel
 def propose_gradient(m: OnlineModel) -> None:
-    """Propose the multiplier eta e for the sample, and the multipliers (1 - eta rho) alpha for the stored vectors.
+    """Propose the multiplier eta e for the sample, where e is the error, and the multipliers (1 - eta rho) alpha for
+    the stored vectors.
     Mitchinson et al. 2003, eq. 2-5."""
     for o in range(len(m.error)):
         step = settle(limited(m, m.eta * m.error[o]) if m.unit else limited_by_norm(m, m.eta * m.error[o]))
@@ -43,7 +45,10 @@ def propose_gradient(m: OnlineModel) -> None:
 
 @kernel
 def give_to_nearest(m: OnlineModel) -> Bool:
-    """Add the sample's multiplier, or a share of it, to that of the nearest vector.  Returns False if the sum is out of range.  O(1)."""
+    """Add the sample's multiplier, or a share of it, to the multiplier of the nearest vector.  O(1).
+
+    [not drafts] Returns False if the sum is out of range.  [drafts] Returns True; bearable() checks the range.
+    """
     i = m.nearest[0]
     share = share_of_nearest(m)
     if m.drafts:
@@ -59,7 +64,8 @@ def give_to_nearest(m: OnlineModel) -> Bool:
 
 @kernel
 def adapt_gradient(m: OnlineModel, close: Bool) -> Bool:
-    """If the sample is close to a vector, add the sample's multiplier to that vector's; else project the sample onto all vectors."""
+    """If the sample is close to a vector, add the sample's multiplier, or a share of it, to the vector's multiplier.
+    Otherwise project the sample onto all vectors."""
     propose_gradient(m)
     fits = step_bearable(m)
     if close:

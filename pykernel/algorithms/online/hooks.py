@@ -6,7 +6,8 @@ from pykernel.dialect import Bool, Index, Real, kernel, placeholder, real
 
 @placeholder
 def propose(m: OnlineModel) -> None:
-    """Write proposed multipliers to m.beta: those of the stored vectors and, at index n, those of the sample."""
+    """[drafts] Write proposed multipliers to m.beta: those of the stored vectors and, at index n, those of the sample.
+    [not drafts] Write the sample's proposed multipliers to m.step."""
 
 
 @placeholder
@@ -16,7 +17,8 @@ def adapt(m: OnlineModel, close: Bool) -> Bool:
 
 @placeholder
 def assimilate(m: OnlineModel, stored: Bool) -> None:
-    """Update the rule's own memory, once the multipliers are final and before vectors are added or removed."""
+    """Update the rule's own memory, once it is certain that the sample is learned, and before vectors are added or
+    removed."""
 
 
 @placeholder
@@ -51,7 +53,7 @@ def fills(m: OnlineModel) -> Bool:
 
 @placeholder
 def combines(m: OnlineModel) -> Bool:
-    """Whether propose() computes u itself, together with another product."""
+    """Whether propose() computes u itself."""
     return False
 
 
@@ -98,11 +100,11 @@ def share_of_nearest(m: OnlineModel) -> Real:
 
 @kernel
 def always(m: OnlineModel) -> Bool:
-    """Replaces a condition above in rules for which it always holds."""
+    """Replaces a condition that always holds for a rule, a technique or a projection."""
     return True
 
 
 @kernel
 def never(m: OnlineModel) -> Bool:
-    """Replaces a condition above in rules for which it never holds."""
+    """Replaces a condition that never holds for a rule, a technique or a projection."""
     return False

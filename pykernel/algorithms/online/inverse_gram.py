@@ -38,7 +38,8 @@ from pykernel.algorithms.release import release_vector
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 LEAST_LENGTH = Constant(2.0**-50)
-"""Columns of T shorter than this are treated as zero, because their squares would leave the range of float32.  Valid columns are longer."""
+"""Shorter lengths of columns of T are raised to this, because their squares could leave the range of float32.  Valid
+columns are longer."""
 
 # --------------------------------------------------------------------------------------------- the square root T
 
@@ -107,7 +108,7 @@ def border(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def inverse_diagonal(m: OnlineModel) -> None:
-    """score_i = P_ii, where P includes the newest sample.  O(N^2)."""
+    """score_i = P_ii, where P includes all candidates.  O(N^2)."""
     n = m.n[0]
     lower_column_norms(m.t, m.score, n)
     for j in range(n):
@@ -143,7 +144,7 @@ def include_newest(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def release(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of ``count`` vectors from T, and write the rotations to q, score and u.  O(N^2)."""
+    """Remove vector r of ``count`` vectors from T.  Write the rotations to q, score and u, and P_:r to p.  O(N^2)."""
     release_vector(m.t, m.p, m.q, m.score, m.u, r, count, LEAST_LENGTH)
 
 
@@ -152,7 +153,7 @@ def release(m: OnlineModel, r: Index, count: Index) -> None:
 
 @kernel
 def inverse_norms(m: OnlineModel) -> None:
-    """score_i = Q_ii = |P_:i|^2, where P includes the newest sample.  O(N^2)."""
+    """score_i = Q_ii = |P_:i|^2, where P includes all candidates.  O(N^2)."""
     n = m.n[0]
     newest_norm(m)
     row = 0
@@ -211,7 +212,7 @@ def release_inverse(m: OnlineModel, r: Index, n: Index) -> None:
 
 @kernel
 def penalised_losses(m: OnlineModel) -> None:
-    """score_i = sum_o alpha_i^2 / (N Q_ii) + C / (N - 1) sum_j beta_j^2, where Q includes the newest sample.
+    """score_i = sum_o (alpha_i^2 / (N Q_ii) + C / (N - 1) sum_j beta_j^2), where Q includes all N candidates.
 
     beta_j = alpha_j - Q_ji alpha_i / Q_ii are the multipliers after an LS projection.  O(N^2) for all candidates.
     Mitchinson et al. 2003, eq. 20.

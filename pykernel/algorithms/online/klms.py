@@ -1,8 +1,8 @@
 """KLMS, stochastic gradient descent on the squared error of a kernel expansion, and its variant QKLMS.
 
-D. Mitchinson et al. 2003, equations 2 to 6: each sample becomes a vector with multiplier eta e, and the other
-multipliers are multiplied by 1 - eta rho.  B. Chen, S. Zhao, P. Zhu, J. C. Principe, Quantized kernel least mean
-square algorithm, 2012: a sample near a vector is not stored, but changes the multiplier of that vector.
+D. Mitchinson et al. 2003, equations 2 to 6: each sample becomes a vector with multiplier eta e, where e is the error,
+and the other multipliers are multiplied by 1 - eta rho.  B. Chen, S. Zhao, P. Zhu, J. C. Principe, Quantized kernel
+least mean square algorithm, 2012: a sample near a vector is not stored, but changes the multiplier of that vector.
 """
 
 from pykernel.algorithms.kernel_choice import KernelFunction

@@ -12,9 +12,10 @@ from pykernel.dialect import Bool, Index, Real, kernel, real
 
 @kernel
 def propose_normalised(m: OnlineModel, own: Real) -> None:
-    """Propose the multipliers alpha + g k for the vectors and g for the sample, where g = eta e / (epsilon + k'k).  O(N).
+    """Propose the multipliers alpha + g k for the vectors and g for the sample.  O(N).
 
-    own: k(x, x) if the sample is stored, because k then includes this value; else 0.
+    g = eta e / (epsilon + k'k), where e is the error.
+    own: k(x, x)^2 if the sample is stored, because k then includes k(x, x); else 0.
     Richard, Bermudez and Honeine 2009, KNLMS.
     """
     n = m.n[0]

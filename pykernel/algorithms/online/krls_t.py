@@ -89,8 +89,8 @@ def noise_at(m: KrlsTModel) -> Real:
 
 @kernel
 def foresee(m: KrlsTModel) -> None:
-    """Compute h, the covariances of the function's value at the sample with the values z.  Also compute the variance of the
-    function's value at the sample, kappa + l'h.  O(N^2)."""
+    """Compute h, the covariances of the function's value at the sample with the coordinates z.  Also compute the
+    variance of the function's value at the sample, kappa + l'h.  O(N^2)."""
     spread = m.kappa[0]
     if m.forgets:
         n = m.n[0]
@@ -107,9 +107,10 @@ def foresee(m: KrlsTModel) -> None:
 
 @kernel
 def propose_posterior(m: KrlsTModel) -> None:
-    """Propose the posterior mean: [T' (sqrt(lambda) expected + g h) - g u; g], where g = e / s_y^2.
+    """Propose the posterior mean: T' (sqrt(lambda) expected + g h) - g u for the vectors, and g for the sample.
 
-    s_y^2 = noise + the variance from foresee().  O(N^2), and O(N^2 / 2) for each further output.
+    g = e / s_y^2, where e is the error, and s_y^2 = noise + the variance from foresee().  O(N^2), and O(N^2 / 2) for
+    each further output.
     Van Vaerenbergh et al. 2012, algorithm 1.
     """
     n = m.n[0]

@@ -90,7 +90,8 @@ def draft_mean(m: FactorModel, o: Index, keep: Real, step: Real) -> None:
 
 @kernel
 def learn_mean(m: FactorModel, keep: Real, inverse: Real) -> None:
-    """Set the mean to keep * mean + h e / s_y^2, where 1 / s_y^2 = inverse.  O(N) for each output."""
+    """Set the mean to keep * mean + inverse * e * h, where e is the error, and inverse is 1 / the variance of e.
+    O(N) for each output."""
     for o in range(len(m.error)):
         draft_mean(m, o, keep, m.error[o] * inverse)
         for j in range(m.n[0]):
@@ -99,7 +100,7 @@ def learn_mean(m: FactorModel, keep: Real, inverse: Real) -> None:
 
 @kernel
 def enter_mean(m: FactorModel, n: Index, step: Real) -> None:
-    """Set the mean of the sample's own coordinate to e * step.  O(1) for each output."""
+    """Set the mean of the sample's own coordinate to the error times ``step``.  O(1) for each output."""
     for o in range(len(m.error)):
         m.expected[n, o] = bounded(m.error[o] * step, m.alpha_limit)
 
@@ -142,9 +143,10 @@ def forget_mean(m: FactorModel) -> None:
 
 @kernel
 def keeps_mean(m: FactorModel) -> Bool:
-    """Whether learning could have led to this state.  O(N^2).
+    """Whether learning could have led to this state.  O(N^2 + N D).
 
-    keeps() must return True, alpha must equal T' expected except for rounding errors, and unused rows of ``expected`` must be zero.
+    keeps() must return True, alpha must equal T' expected except for rounding errors, and unused rows of ``expected``
+    must be zero.  [not forgets] No variance in S may exceed largest_variance().
     """
     if not keeps(m):
         return False

@@ -1,7 +1,7 @@
 """How the other multipliers change to compensate for a removed vector (Mitchinson et al. 2003, section 2).
 
-Each entry of ``PROJECTIONS`` is a projection.  A projection changes beta so that the other vectors replace candidate r, and
-writes to p and row the intermediate results that take_out() needs.
+Each entry of ``PROJECTIONS`` is a projection.  A projection changes beta so that the other vectors replace candidate r.
+locate() writes to p and row the intermediate results that take_out() needs.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,14 @@ from pykernel.dialect import Bool, Index, Kernel, Real, absolute, chosen, kernel
 
 @kernel
 def leave_as_they_are(m: OnlineModel, r: Index) -> None:
-    """Change no multipliers: the contribution of the removed vector is lost."""
+    """Change no multipliers."""
 
 
 @kernel
 def project_klms(m: OnlineModel, r: Index) -> None:
-    """beta = alpha - P_:r alpha_r / P_rr, where P includes the newest sample.  Needs P_:r in p.  O(N).
+    """beta = alpha - P_:r alpha_r / P_rr, where P includes all candidates.  O(N).
 
+    For a stored vector r, p must contain column r of the stored vectors' P.
     Mitchinson et al. 2003, eq. 12.
     """
     n = m.n[0]
@@ -149,7 +150,7 @@ def project_bounded(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def project_ls(m: OnlineModel, r: Index) -> None:
-    """beta = alpha - Q_:r alpha_r / Q_rr, where Q = P^2 and P includes the newest sample.  O(N^2).
+    """beta = alpha - Q_:r alpha_r / Q_rr, where Q = P^2 and P includes all candidates.  O(N^2).
 
     Mitchinson et al. 2003, eq. 14.
     """

@@ -34,7 +34,8 @@ from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real, unr
 
 @kernel
 def score(m: OnlineModel, i: Index) -> Real:
-    """A candidate's score: the cost of removing it, multiplied by its claim to stay if claims fade.  O(1) for each output."""
+    """A candidate's score: the cost of removing the candidate.  [fades] The cost of a stored vector is multiplied by
+    the vector's claim to stay if the claim is below 1.  O(1) for each output."""
     if m.fades:
         if i < m.n[0] and m.claim[i] < real(1):
             return m.claim[i] * cost(m, i)
@@ -74,7 +75,8 @@ def first_bound(m: OnlineModel, count: Index) -> Index:
 
 @kernel
 def cheapest(m: OnlineModel) -> Index:
-    """Position of the candidate with the smallest score.  Ties are decided by precedes(), and then by position."""
+    """Position of the candidate with the smallest score.  Ties are decided by precedes(), and then by position.
+    [keeps_neighbours] Candidates whose score is only a lower bound are left out."""
     count = candidates(m)
     r = 0
     if m.keeps_neighbours:
@@ -155,7 +157,11 @@ def keeps_order(m: OnlineModel) -> Bool:
 
 @kernel
 def append(m: OnlineModel) -> None:
-    """Add the sample to the stored matrices as vector n, given the results of express().  O(N^2)."""
+    """Add the sample to the stored matrices as vector n.  O(N^2).
+
+    [keeps_factor] Needs the results of express() and combination().
+    [keeps_complex] Needs the results of express_complex().
+    """
     n = m.n[0]
     if m.keeps_squared:
         border_squared(m, n)
@@ -171,7 +177,8 @@ def append(m: OnlineModel) -> None:
 @kernel
 def take_out(m: OnlineModel, r: Index, count: Index) -> None:
     """Remove vector r from the data that are stored for ``count`` vectors.  [keeps_factor] If P or Q is kept, p must contain P_:r.
-    [keeps_neighbours] measure_row() must have set row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
+    [keeps_neighbours] measure_row() must have set row.  [keeps_overlap] measure_row() must have set row.
+    [keeps_factor] O(N^2).  [not keeps_factor] O(N).
 
     count: n, or n + 1 after append().
     """

@@ -28,10 +28,10 @@ class OnlineStatus(IntEnum):
     """Statuses that only models with stored vectors return."""
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
-    REPLACED = 2  # the budget was full: the sample replaced the expansion vector that was cheapest to remove
+    REPLACED = 2  # the sample replaced an expansion vector, usually because the budget was full
     DISCARDED = 3  # the sample was not stored, usually because the budget was full; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: it was not stored; multipliers changed
-    MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
+    MERGED = 5  # the sample repeats an expansion vector: it was not stored; multipliers changed
     RESTARTED = 8  # the model diverged or had an impossible state: it has forgotten all samples, including this one
     REFUSED_MULTIPLIER = -3  # k(x, x) is so small that the sample could need a multiplier that is too large
 
@@ -156,7 +156,7 @@ class Work(Struct):
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
-    shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu W beta, for LSRIDGE
+    shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu (K^2 + mu I)^-1 beta, for LSRIDGE
     nearest_distance: Real  # distance from the sample to the nearest expansion vector, as in ``distance``
     kappa: Real  # Schur complement: the part of the sample outside the span of the expansion vectors
     inverse_kappa: Real  # 1 / kappa; 0 if the newest sample is not a candidate for removal
@@ -221,7 +221,7 @@ class OnlineConfig(Config):
     label_max_abs: Real  # largest magnitude of the values that the rule has to learn
     alpha_limit: Real  # largest |alpha| that is stored
     scaled_limit: Real  # largest magnitude of a scaled input
-    step_limit: Real  # largest |alpha| of a new sample
+    step_limit: Real  # largest change of f(x) by a new sample's multiplier
 
     tunable = frozenset(
         """tie decays forgets limits_step eta epsilon keep forgetting root_forgetting forgotten noise noise_least

@@ -162,7 +162,8 @@ LSREG = Technique(
 
 @kernel
 def ridge_loss(m: OnlineModel, i: Index) -> Real:
-    """sum_o shrunk_i^2 / W_ii.  This cost is the minimum of eq. 20 of Mitchinson et al. 2003, which the projection reaches."""
+    """sum_o shrunk_i^2 / W_ii, where score_i = W_ii.  The projection minimises the sum in eq. 20 of Mitchinson et al.
+    2003, and this cost is the part of the minimum that depends on i."""
     part = real(1) / m.score[i]
     total = real(0)
     for o in range(len(m.alpha[0])):

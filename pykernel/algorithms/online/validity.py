@@ -83,7 +83,8 @@ def valid_matrices(m: OnlineModel) -> Bool:
 def keeps(m: OnlineModel) -> Bool:
     """Whether learning could have led to this state.  [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D).
 
-    The declared ranges of the fields must have been checked before.  This function also checks that unused elements are zero.
+    The caller must check the declared ranges of the fields first.  This function also checks that unused elements are
+    zero.
     """
     if not valid_vectors(m):
         return False

@@ -82,7 +82,8 @@ def step(m: SignalModel, x: Real[CHANNELS]) -> Bool:
 
 @kernel
 def concluded(status: Index) -> Index:
-    """The model's status, or PASSED_OVER if the raw sample was taken but the model refused its features."""
+    """The model's status, or PASSED_OVER if the raw sample was taken, but the model refused the features or the
+    label."""
     if status >= 0 or status == SignalStatus.REFUSED_STATE:
         return status
     return SignalStatus.PASSED_OVER
@@ -90,7 +91,8 @@ def concluded(status: Index) -> Index:
 
 @kernel
 def receive(m: SignalModel, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x.  O(channels); at the end of a step, also O(features) and O(measures blocks).
+    """Take the raw sample x.  O(channels + periods).  At the end of a step, also O(features) and O(measures blocks),
+    and O(W log W) for each spectrum of W samples.
 
     Returns READY if there are new features, otherwise GATHERING.  A negative status says why the sample was refused; a refused
     sample changes nothing.
@@ -203,7 +205,8 @@ def signal(m: SignalModel, y: Real[DIM]) -> Index:
 
 @kernel
 def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
-    """Write the measures of the newest step to y.  Returns NO_FEATURES, with y unchanged, if no step has ended yet."""
+    """Write the measures of the newest step to y.  Returns NO_FEATURES, with y unchanged, if there are no
+    measures since init or since the last gap."""
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
     if m.steps[0] == 0:
@@ -250,7 +253,8 @@ def valid_steps(m: SignalModel) -> Bool:
 
 @kernel
 def valid_signal(m: SignalModel) -> Bool:
-    """Whether raw samples within their limit could have led to this state.  O(features + measures rows)."""
+    """Whether raw samples within their limit could have led to this state.  O(features + measures rows + channels W +
+    blocks (channels + pairs))."""
     for f in range(len(m.features)):
         if not (absolute(m.features[f]) <= m.made_limit[f]):
             return False

@@ -68,7 +68,7 @@ class Int16SignalConfig(Config):
     """Parameters of the int16 signal stage, derived from a spec by ``pykernel.spec.signal_int16``."""
 
     has_squares: bool  # whether a measure needs sums of squares
-    has_coarse: bool  # whether some features have a coarser unit, so that there is room to subtract their centers
+    has_coarse: bool  # whether some features are divided by 2^made_shift, to make room for subtracting their centers
     sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
     fill: Int16[CHANNELS]  # power of two by which a raw sample is multiplied before measures are computed
     block_most: Index  # largest |sum| of a block
@@ -82,7 +82,7 @@ class Int16SignalConfig(Config):
     made_low: Int16[DIM]  # smallest feature that the model accepts
     made_high: Int16[DIM]  # largest feature that the model accepts
     made_shift: Uint8[DIM]  # log2 of the number by which a feature is divided
-    period_share: Int[PERIODS]  # 2^31 / samples
+    period_share: Int[PERIODS]  # 2^31 / samples in a period
 
 
 class Int16SignalModel(Model):

@@ -1,7 +1,7 @@
 """Measures of a window, computed in integers: raw samples and measures are 16-bit counts.
 
-Sums over blocks are exact, so the sum over a window is the sum over its blocks, and each measure is rounded only
-once.  The code that decides which sums and measures are computed, and when a step ends, is in
+Sums over blocks are exact, and so are sums over a window, which are sums over its blocks.  Only the computation of a
+measure from these sums rounds.  The code that decides which sums and measures are computed, and when a step ends, is in
 ``pykernel.algorithms.signal.window``.
 """
 
@@ -14,7 +14,7 @@ from pykernel.dialect import Bool, Index, Int, Int16, as_signed, floor_shift, in
 
 @kernel
 def acceptable_sample(m: Int16SignalModel, sample: Int16[CHANNELS]) -> Bool:
-    """Whether every channel is within its limit."""
+    """Whether the value of every channel is within the limit of the channel."""
     for j in range(len(sample)):
         if sample[j] < -m.sample_most[j] or sample[j] > m.sample_most[j]:
             return False

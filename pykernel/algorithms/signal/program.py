@@ -141,7 +141,8 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
         elif entry.kind not in ("update", "visit", "promise"):
             entries.append(entry)
     entries += [Entry("signal", calls.signal, "reading"), Entry("gap", calls.gap, "switch")]
-    # the main call comes first, because callers use the first entry of the kind "reading"
+    # the answer to the inner program's main question comes first, because the first entry of the kind "reading" becomes
+    # the main question of the new program
     entries.sort(key=lambda entry: entry.of != inner.asks)
     return Program(
         name=inner.name,

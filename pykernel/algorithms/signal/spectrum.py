@@ -39,7 +39,8 @@ def raw_after(m: SignalModel, at: Index) -> Index:
 
 @kernel
 def prepare(m: SignalModel, j: Index) -> None:
-    """Subtract the mean of channel j from its samples, multiply them by half the window's weights, and compute the transform's first level.
+    """Subtract the mean of channel j from its samples, multiply them by the window's weights times 1/2, and compute the
+    transform's first level.
 
     O(W).  The result is written to re and im, in bit-reversed order.  The first level combines two samples that are half a window
     apart, so one cosine gives the weights of both samples.
@@ -151,7 +152,7 @@ def spectrum_of(m: SignalModel, j: Index) -> None:
 
 @kernel
 def band_of(m: SignalModel, i: Index) -> Real:
-    """Root mean square in a band, or the logarithm of the band's power.  O(W)."""
+    """Root mean square in a band or, with takes_log, log2(1 + log_scale times the band's power).  O(W)."""
     total = real(0)
     for f in range(m.band_first_bin[i], m.band_after_bin[i]):
         total += m.re[f]
@@ -186,8 +187,8 @@ def dominant_of(m: SignalModel) -> Real:
 
 @kernel
 def flatness_of(m: SignalModel) -> Real:
-    """The geometric mean of the powers, divided by their mean: near 1 for noise, near 0 for a tone, 0 in silence.
-    Powers below 2^-20 times the mean are raised to this limit.  O(W)."""
+    """The geometric mean of the powers, divided by their mean: about 0.56 for white noise, near 0 for a
+    tone, 0 in silence.  Powers below 2^-20 times the mean are raised to this limit.  O(W)."""
     mean = real(0)
     for f in range(1, len(m.re)):
         mean += m.re[f]

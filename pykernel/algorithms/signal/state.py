@@ -40,7 +40,7 @@ class SignalStatus(IntEnum):
     REFUSED_SAMPLE = -40  # a raw sample is not finite, or is too large; nothing was taken
     REFUSED_GAP = -41  # the number of missing samples is negative
     NO_FEATURES = -42  # there are no features yet, so there is no result
-    NO_WINDOW = -43  # no window waits for a label
+    NO_WINDOW = -43  # no features wait for a label
 
 
 class Signal(Struct):
@@ -62,7 +62,7 @@ class Signal(Struct):
     # 1: the signs of the block's first sample and of the previous sample differ
     crossed_border: between(Int[BLOCKS, CHANNELS], 0, 1)
     together: Real[BLOCKS, PAIRS]  # for each pair of channels: sum of products of deviations from the channels' means
-    # for the block that is being gathered: sums of powers of the differences from its first sample
+    # for the block that is being gathered: first sample, and sums of powers of the differences from it
     first: Real[CHANNELS]
     last: Real[CHANNELS]  # the previous sample
     sum1: Real[CHANNELS]
@@ -114,7 +114,7 @@ class StepConfig(Config):
     has_differences: bool  # whether some features are differences from earlier steps
     has_averages: bool  # whether some features are means of the latest steps
     has_periods: bool  # whether some features are phases of periods
-    awaits: bool  # whether the user passes labels later, by calling label()
+    awaits: bool  # whether labels can be passed later, by calling label()
     hop_last: Index  # number of samples in a block, minus 1
     oldest: Index  # age, in steps, of the oldest measures from which features are computed
     ahead: Index  # number of steps from features to their label
@@ -202,7 +202,7 @@ class SignalConfig(Config):
     pair_second: Int[PAIRS]
     made_share: Real[DIM]  # 1 / number of steps that are averaged
     made_limit: Real[DIM]  # largest |feature|
-    period_share: Real[PERIODS]  # 1 / samples
+    period_share: Real[PERIODS]  # 1 / samples in a period
 
     tunable = frozenset("sample_max_abs".split())
 
@@ -213,7 +213,7 @@ class SignalModel(Model):
 
 @kernel
 def acceptable_sample(m: SignalModel, sample: Real[CHANNELS]) -> Bool:
-    """Whether every channel is a number within the limit."""
+    """Whether the value of every channel is a number within the limit."""
     for j in range(len(sample)):
         # not "if (.. > limit)": NaN must fail
         if not (absolute(sample[j]) <= m.sample_max_abs):

@@ -1,8 +1,9 @@
 """Measures of a window, which are computed from sums over the window's blocks.  A block is as long as a step.
 
 The sums of a block are over differences from the block's first sample, so that no large sum is subtracted from another.
-No sum has more terms than a block has samples.  Blocks are combined as in P. P. Pebay, Formulas for robust,
-one-pass parallel computation of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
+No sum has more terms than a block has samples or a window has blocks.  Blocks are combined as in P. P. Pebay, Formulas
+for robust, one-pass parallel computation of covariances and arbitrary-order statistical moments, Sandia report
+2008-6212, 2008.
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -285,7 +286,7 @@ def measure_shapes(m: SignalModel) -> None:
 
 @kernel
 def measure_window(m: SignalModel) -> None:
-    """Compute all measures of the window.  O(measures blocks).
+    """Compute all measures of the window, except those of its spectrum.  O(measures blocks).
 
     There is one loop for each kind, not one loop over all measures with a case for each kind: compilers would turn many cases into
     a jump table, about which static analysis can prove nothing.
@@ -357,11 +358,11 @@ def in_limits(a: Real, least: Real, most: Real) -> Bool:
 def valid_blocks(m: SignalModel) -> Bool:
     """Whether samples within their limit could have led to these sums.  O(blocks (channels + pairs)).
 
-    The limits are twice the largest possible sums, to allow for rounding.  Sums within the limits stay within them when later
-    samples arrive.
+    The limits are at least twice the largest possible sums, to allow for rounding.  Sums within the limits stay within
+    them when later samples arrive.
     """
     most = m.sample_max_abs
-    gathered = m.gathered[0]  # the count is read only once, because the storage may change between two reads
+    gathered = m.gathered[0]  # the count is read only once, because the model's memory may change between two reads
     # twice the largest difference between two samples, and twice the square, the cube and the fourth power of this difference
     one = real(4) * most
     two = real(2) * most * one
@@ -410,8 +411,8 @@ def valid_blocks(m: SignalModel) -> Bool:
 
 @kernel
 def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
-    """Take a sample.  Returns 1 if the sample ends a step; m.measured then has the measures of the step.  O(channels); at the end
-    of a step, also O(measures blocks), and O(W log W) for spectra."""
+    """Take a sample.  Returns 1 if the sample ends a step and the window is full; m.measured then has the measures of
+    the step.  O(channels); at the end of a step, also O(measures blocks), and O(channels W log W) for spectra."""
     if not m.windows:
         for i in range(len(m.measured)):
             m.measured[i] = sample[m.measure_of[i]]

@@ -1,10 +1,10 @@
 """The budget of expansion vectors: the choice of the vector to remove, its removal, and the inverse Gram matrix P = T'T.
 
 With the exact budget, vector i is removed from L = Phi A by an orthogonal projection: the other vectors take over the
-part of vector i that they express.  The squared change of L is then |a_i|^2 / P_ii, where P = K^-1.  P is stored as a
-triangular factor T, with vectors in their order of arrival, as in inverse_gram.py.  A new vector adds a row to T.  To
-remove a vector, rotations gather the vector's column of T in one coordinate.  Because T is stored instead of P, P_ii is a
-sum of squares, and rounding errors do not accumulate.
+part of vector i that they express.  The squared change of L is then |a_i|^2 / P_ii, where a_i is row i of A, and
+P = K^-1.  P is stored as a triangular factor T, with vectors in their order of arrival, as in inverse_gram.py.  A new
+vector adds a row to T.  To remove a vector, rotations gather the vector's column of T in one coordinate.  Because T
+is stored instead of P, P_ii is a sum of squares, and rounding errors do not accumulate.
 
 With the drop budget, row i of A is removed.  The squared change of L is then k_ii |a_i|^2, which is larger, because
 1 / P_ii <= k_ii.
@@ -83,7 +83,10 @@ def combination(m: SubspaceModel, n: Index) -> None:
 
 @kernel
 def border(m: SubspaceModel, n: Index, delta: Real) -> None:
-    """Append the sample to T as row n.  combination() must have been called for this sample.  O(N)."""
+    """Append a vector to T as row n.  combination() must have been called for this vector.  O(N).
+
+    delta: the part of the vector that the earlier vectors do not express.
+    """
     scale = real(1) / sqrt(delta)
     row = row_of(n)
     for j in range(n):
@@ -131,7 +134,8 @@ def own_inverse(m: SubspaceModel, i: Index) -> Real:
 
 @kernel
 def least_missed(m: SubspaceModel) -> Index:
-    """The index of the vector whose removal changes the subspace least; index n means the sample.
+    """The index of the vector whose removal changes the subspace least; index n means the sample.  [fades] The
+    change is multiplied by the vector's claim.
 
     [not budget DROP] O(N^2 / 2 + N r).  [budget DROP] O(N r).
     """
@@ -215,7 +219,8 @@ def close_gap(m: SubspaceModel, r: Index) -> None:
 
 @kernel
 def release_dropping(m: SubspaceModel, r: Index) -> None:
-    """Drop vector r and its row a of A: G becomes G - a h' - h a' + k_rr a a', where h = A'k(X, x_r).  O(N D + N r)."""
+    """Drop vector r and its row a of A: G becomes G - a u' - u a' + k_rr a a', where u = A'k(X, x_r).  X contains
+    the vectors and the sample.  O(N D + N r)."""
     gram_row(m, r)
     row_times(m)
     add_multiple(m.u, m.k[r], m.t, len(m.u))

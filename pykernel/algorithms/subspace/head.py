@@ -66,7 +66,8 @@ def learn_ridge(m: HeadModel) -> None:
 
 @kernel
 def learn_logistic(m: HeadModel, share: Real) -> None:
-    """Learn by a gradient descent step on -log p + share |coefficients|^2 / 2.  O(r) for each class.
+    """Learn by a gradient descent step on -log p + share |coefficients|^2 / 2, where p is the probability of the
+    label's class.  O(r) for each class.
 
     The step length is eta divided by an upper limit of the second derivative along (z, 1): (|z|^2 + 1) / 4, or
     (|z|^2 + 1) / 2 with more than two classes.

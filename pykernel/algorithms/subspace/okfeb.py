@@ -1,9 +1,9 @@
 """Online kernel feature extraction on a budget (OKFEB), with a linear model on the features.
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016, algorithms 2 to 5.  The subspace splits each sample into features and a residual.  If the
-residual is too large, the subspace moves towards the sample.  Then, if the budget is full, the least important vector is
-removed, which may be the sample itself.
+subspace tracking, 2016, algorithms 2 to 5.  The subspace splits each sample into features and a residual.  Unless the
+residual is below the censoring threshold, the subspace moves towards the sample.  Then, if the budget is full, the
+least important vector is removed.  This vector may be the sample itself.
 """
 
 from dataclasses import replace
@@ -55,7 +55,8 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real,
 from pykernel.dialect.program import Entry
 
 STEP_MOST = Constant(1.99)
-"""The step length times (|q|^2 + rho) is at most this.  With a limit of 2, a step could reverse the sign of L's part along q."""
+"""Limit of mu (|q|^2 + rho), where mu is the step length, and rho is the weight of the ridge in the step.  A step
+multiplies L's part along q by about 1 - mu (|q|^2 + rho), so a product above 2 would lengthen this part."""
 
 STRANGE = Constant(0.95)
 """A sample can be strange only if its relative residual is above this."""
@@ -138,7 +139,7 @@ def chances(m: HeadModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def countable(m: SubspaceModel) -> Bool:
-    """Whether intact() holds and the counters that an update uses are within their ranges."""
+    """Whether intact() holds, m.examined is the index of a column, and m.seen is not negative."""
     if m.examined[0] < 0 or m.examined[0] >= len(m.a[0]):
         return False
     return intact(m) and m.seen[0] >= 0
@@ -155,7 +156,7 @@ def share_of_ridge(m: SubspaceModel) -> Real:
 
 @kernel
 def step_length(m: SubspaceModel, rho: Real) -> Real:
-    """The step length mu."""
+    """The step length mu.  rho is the weight of the ridge in the step: lambda / min(samples seen, window)."""
     reach = square(m.q) + rho
     most = STEP_MOST * (real(1) / reach)
     mu = m.eta
@@ -196,8 +197,10 @@ def odds_of(part: Real) -> Real:
 
 @kernel
 def censored(m: SubspaceModel) -> Bool:
-    """Whether the subspace expresses the sample so well that it need not learn it.  The threshold adapts to the desired
-    censoring rate.  Algorithm 4."""
+    """Whether the subspace expresses the sample so well that learning the sample is unnecessary.  Algorithm 4.
+
+    [censors] Once the budget is full, the threshold adapts to the desired censoring rate.
+    """
     if m.tolerates and m.score[0] < m.insensitivity:
         return True
     if m.censors:
@@ -239,9 +242,9 @@ def examine_next(m: SubspaceModel) -> None:
 def examine(m: SubspaceModel) -> Bool:
     """Whether the examined column of L is idle: without it, the subspace would express LOOKS samples almost as well.  O(r^2 / 2).
 
-    Without column j, a sample's residual would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
-    regime ends, or when it has become a multiple of another column.  No gradient step makes
-    an idle column useful again.
+    Without column j, the minimum of |phi - L q|^2 + lambda |q|^2 over q would be larger by
+    q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a regime ends, or when it has become a multiple of
+    another column.  No gradient step makes an idle column useful again.
     """
     if not (m.own[0] > SMALLEST_SQUARE):
         return False
@@ -258,8 +261,11 @@ def examine(m: SubspaceModel) -> Bool:
 
 @kernel
 def compare_first(m: SubspaceModel) -> None:
-    """Compute m.b = P k and m.delta.  This is valid only while every vector has started a column and L has not moved,
-    because only then A A' = P and A'k = v.  O(N r)."""
+    """Compute m.b = P k and m.delta, where P is the inverse Gram matrix of the vectors.  O(N r).
+
+    This is valid only while every vector has started a column and L has not changed otherwise.  Then P = A A', so
+    P k = A v.
+    """
     known = real(0)
     for j in range(m.rank[0]):
         known += m.inner[j] * m.inner[j]
@@ -281,7 +287,7 @@ def is_new(m: SubspaceModel) -> Bool:
 def start(m: SubspaceModel) -> Bool:
     """Start a column of L with the sample, unless the vectors express the sample.  Returns whether a column was started.  O(N^2).
 
-    Gram-Schmidt in feature space: A = chol(K)^-T.
+    Gram-Schmidt in feature space: until L changes otherwise, A = chol(K)^-T.
     """
     if m.budget == Budget.DROP:
         compare_first(m)
@@ -308,9 +314,11 @@ def start(m: SubspaceModel) -> Bool:
 
 @kernel
 def learn_sample(m: SubspaceModel, stored: Bool) -> Index:
-    """Move L towards the sample.  If ``stored`` is true, store the sample; otherwise keep only the part that the vectors express.
+    """Move L towards the sample.  If ``stored`` is true, store the sample, unless the budget is full and the sample is
+    the least important vector.  If ``stored`` is false, keep only the part that the vectors express.
 
-    O(N^2 + N (D + r) + r^3).
+    [not budget DROP] O(N^2 + N (D + r) + r^3).  [budget DROP] O(N (D + r) + r^3).  [update HYBRID] Plus O(N^2).
+    [update NONPARAMETRIC] Plus O(N^2 r).  [update RLS] Plus O(N r^2).
     """
     share = share_of_ridge(m)
     mu = step_length(m, m.shrinkage * share)
@@ -325,7 +333,11 @@ def learn_sample(m: SubspaceModel, stored: Bool) -> Index:
 
 @kernel
 def adjust(m: SubspaceModel) -> Index:
-    """Let the subspace learn the coded sample.  O(N^2 + N (D + r) + r^3); with budget drop, without the term N^2."""
+    """Let the subspace learn the coded sample.
+
+    [not budget DROP] O(N^2 + N (D + r) + r^3).  [budget DROP] O(N (D + r) + r^3).  [update HYBRID] Plus O(N^2).
+    [update NONPARAMETRIC] Plus O(N^2 r).  [update RLS] Plus O(N r^2).
+    """
     if m.rank[0] < len(m.a[0]):
         started = start(m)
         if started:
@@ -391,8 +403,8 @@ def track(m: SubspaceModel, x: Real[DIM]) -> Index:
 def indefinite(m: SubspaceModel) -> Bool:
     """Whether rounding errors have made G = A'KA invalid: a diagonal element is clearly below zero.  O(r).
 
-    L grows when vectors are dropped.  If ``fading`` is below 1 and the vectors are nearly dependent, L grows without limit, even in exact
-    arithmetic.  Then rounding errors are as large as the smallest eigenvalue of G, and the subspace must start again.
+    L can grow when a vector is dropped.  [fades] If the vectors are nearly dependent, L grows without limit, even in
+    exact arithmetic.  When rounding errors are as large as the smallest eigenvalue of G, the subspace must start again.
     """
     trace = real(0)
     least = real(0)
@@ -506,7 +518,11 @@ _ALONE = Rule(
         frame.keeps: valid_subspace,
         frame.forget_rule: forget_samples,
     },
-    costs=("O(N (D + r) + r^3 / 3)", "[not budget DROP] O(N^2 + N (D + r) + r^3).  [budget DROP] O(N (D + r) + r^3)"),
+    costs=(
+        "O(N (D + r) + r^3 / 3)",
+        "[not budget DROP] O(N^2 + N (D + r) + r^3).  [budget DROP] O(N (D + r) + r^3).  [update HYBRID] Plus O(N^2).  "
+        "[update NONPARAMETRIC] Plus O(N^2 r).  [update RLS] Plus O(N r^2)",
+    ),
     questions=(Entry("novelty", novelty, "question"), Entry("features", features, "question")),
     actions=(Entry("refresh", refresh, "action"),),
     labels=("none",),

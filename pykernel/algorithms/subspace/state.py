@@ -1,8 +1,8 @@
 """A low-rank subspace of feature space, L = Phi A.  It splits a sample into features and a residual.
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016.  The columns of Phi are the feature vectors of N expansion vectors, and A is N x r.  G = L'L is
-stored, so that coding a sample needs neither the Gram matrix nor its product with A: v = A'k(x),
+subspace tracking, 2016.  The columns of Phi are the images of N expansion vectors in feature space, and A is N x r.
+G = L'L is stored, so that coding a sample needs neither the Gram matrix nor its product with A: v = A'k(x),
 q = (G + lambda I)^-1 v.  The residual of the sample is |phi(x) - L q|^2 = k(x, x) - v'q - lambda |q|^2.
 """
 
@@ -42,7 +42,8 @@ TRIANGLE = extent("TRIANGLE", "r (r + 1) / 2: size of a packed symmetric r x r m
 SMALLEST_SQUARE = Constant(float32=2.0**-90, float64=2.0**-900)
 """Squared lengths up to this are treated as zero.  The reciprocal square root of any larger one is far from overflow."""
 OWN_PART_LEAST = Constant(float32=2.0**-16, float64=2.0**-40)
-"""A column of L gets no feature if the part of it that the earlier columns do not express is at most this."""
+"""The feature of a column of L is zero if at most this fraction of the column's squared length is outside the span of
+the earlier columns."""
 
 
 class Update(IntEnum):
@@ -51,7 +52,7 @@ class Update(IntEnum):
     PARAMETRIC = 0  # stochastic gradient in L: algorithm 2
     NONPARAMETRIC = 1  # stochastic gradient in A: algorithm 3
     HYBRID = 2  # stochastic gradient of the fit in A, and of the ridge in L
-    RLS = 3  # recursive least squares: L = sum phi q' (sum q q' + lambda I)^-1
+    RLS = 3  # recursive least squares in L; the initial L has the weight lambda
 
 
 class Step(IntEnum):
@@ -71,11 +72,11 @@ class Budget(IntEnum):
 
 
 class SubspaceStatus(IntEnum):
-    """Status codes that are specific to models that track a subspace.  DONE: the sample was learned, but not stored."""
+    """Status codes that are specific to models that track a subspace.  DONE: the sample was not stored."""
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
-    CENSORED = 3  # the subspace already expresses the sample well, so it did not learn it
+    CENSORED = 3  # the subspace already expresses the sample well, so the sample was not learned
 
 
 MOST_SEEN = 4_194_304
@@ -89,7 +90,7 @@ MOST_ODDS = Constant(2.0**20)
 
 
 class Subspace(Struct):
-    """The model is a subspace with columns L = Phi A.  The columns of Phi are the expansion vectors in feature space."""
+    """The model is the subspace spanned by L = Phi A.  Phi's columns are the expansion vectors in feature space."""
 
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors: stored samples, scaled
     a: between(
@@ -126,13 +127,13 @@ class SubspaceWork(Struct):
     s: Real[N_MAX]  # Phi'(phi - L q)
     ks: Real[N_MAX]  # K s
     ka: Real[N_MAX, RANK]  # K A
-    c: Real[TRIANGLE]  # factor of G + lambda I, with the reciprocals of its diagonal
+    c: Real[TRIANGLE]  # factor of G + lambda I or S + lambda I, with the reciprocals of its diagonal
     f: Real[TRIANGLE]  # factor of G, with the reciprocals of its diagonal
     m: Real[RANK, RANK]  # M; an update multiplies A by this matrix
     inner: Real[RANK]  # v = A'k
     q: Real[RANK]  # (G + lambda I)^-1 v
     t: Real[RANK]  # the sample's row of A
-    h: Real[RANK]  # products with A, K and P
+    h: Real[RANK]  # products with A or M, or a row of A or G
     u: Real[RANK]  # a row of K A or A, or a column of M
     z: Real[RANK + 1]  # features; then 1
     row: Real[RANK + 1]  # the row that is added to the head's factor
@@ -160,7 +161,7 @@ class SubspaceConfig(Config):
     forgets: bool  # whether the head's forgetting factor is below 1
     shrinkage: Real  # lambda, the weight of |q|^2
     root_bound: Real  # 1 / sqrt(lambda); no pivot in the factor of G + lambda I has a larger reciprocal
-    eta: Real  # factor of the step length: 4 eta lambda if the step is constant, otherwise eta
+    eta: Real  # factor of the step length: the spec's eta, multiplied by 4 lambda if the step is constant
     window: Index  # number of latest samples that averages cover; an update applies 1 / window of the ridge
     averaging: Real  # each sample multiplies the sum in the step length by this factor
     memory: Real  # each sample multiplies the moments by this factor
@@ -210,7 +211,8 @@ class SubspaceModel(Framed):
 
 @kernel
 def intact(m: SubspaceModel) -> Bool:
-    """Whether all counts are within their ranges.  If they are, no loop runs past the end of an array, even if memory was overwritten."""
+    """Whether n and rank are within their ranges.  If they are, no loop runs past the end of an array, even if memory
+    was overwritten."""
     n = m.n[0]
     rank = m.rank[0]
     if n < 0 or n > len(m.v) or rank < 0 or rank > n or rank > len(m.a[0]):
@@ -296,7 +298,7 @@ def product(a: Real[RANK], b: Real[RANK]) -> Real:
 
 @kernel
 def add_square(g: Real[...], scale: Real, a: Real[RANK]) -> None:
-    """g + scale a a', packed.  O(r^2 / 2)."""
+    """Add scale times a a' to g, which is packed.  O(r^2 / 2)."""
     row = 0
     for i in range(len(a)):
         weight = scale * a[i]
@@ -307,7 +309,7 @@ def add_square(g: Real[...], scale: Real, a: Real[RANK]) -> None:
 
 @kernel
 def add_products(g: Real[...], scale: Real, a: Real[RANK], b: Real[RANK]) -> None:
-    """g + scale (a b' + b a'), packed.  O(r^2)."""
+    """Add scale times (a b' + b a') to g, which is packed.  O(r^2)."""
     row = 0
     for i in range(len(a)):
         one = scale * a[i]
@@ -332,7 +334,8 @@ def start_column(m: SubspaceModel, delta: Real) -> None:
 def dead_column(m: SubspaceModel) -> Index:
     """The first empty column of L; -1 if there is none.  O(r).
 
-    A column becomes empty when all its vectors have been removed.  No gradient moves a column of zeros.
+    A column becomes empty when all vectors that have a weight in this column have been removed.  No gradient moves a
+    column of zeros.
     """
     at = 0
     for j in range(m.rank[0]):

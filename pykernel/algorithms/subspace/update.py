@@ -47,7 +47,7 @@ def move_parametric(m: SubspaceModel, mu: Real, keep: Real) -> None:
 def correlate(m: SubspaceModel, stored: Bool) -> Real:
     """Compute s = Phi'(phi - L q) and, if the sample will be stored, m.newest.  O(N^2).
 
-    Returns the largest row sum of |K|, which is at least |K|_2.
+    Returns the largest row sum of |K|, which is at least |K|_2.  If the sample will be stored, K includes the sample.
     """
     n = m.n[0]
     for i in range(n):
@@ -113,7 +113,7 @@ def move_hybrid(m: SubspaceModel, step: Real, keep: Real, stored: Bool) -> None:
 
 @kernel
 def move_nonparametric(m: SubspaceModel, step: Real, loss: Real, stored: Bool) -> None:
-    """A = A + (mu s q' - loss K A) / the largest row sum of |K|, where loss = mu rho.  Algorithm 3.  O(N^2 r)."""
+    """A = A + (step s q' - loss K A) / the largest row sum of |K|, where loss = step rho.  Algorithm 3.  O(N^2 r)."""
     n = m.n[0]
     largest = correlate(m, stored)
     mu = step * (real(1) / largest)
@@ -171,7 +171,8 @@ def add_rows(g: Real[...], a: Real[RANK], u: Real[RANK]) -> None:
 def move_rls(m: SubspaceModel) -> None:
     """L = L M + phi t', where t = T q, M = I - q t' - (1 - f) lambda T and T = (S + lambda I)^-1.  O(N r^2 + r^3).
 
-    Each update multiplies S by f.  For f = 1 this is L = (lambda L_0 + sum phi q') (sum q q' + lambda I)^-1.
+    Each update multiplies S by f and adds q q'.  For f = 1, L = (lambda L_0 + sum phi q') (sum q q' + lambda I)^-1,
+    where L_0 is L before the first update.
     """
     multiply(m.moments, m.memory, len(m.moments))
     add_square(m.moments, real(1), m.q)
@@ -242,9 +243,10 @@ def move(m: SubspaceModel, mu: Real, loss: Real, stored: Bool) -> None:
 
 @kernel
 def shorten(m: SubspaceModel) -> None:
-    """Halve L if it has grown beyond its limit.  The fit does not depend on the length of L.  O(r^2 / 2), or O(N r).
+    """Halve L if it has grown beyond its limit.  The fit hardly depends on the length of such a long L.  O(r^2 / 2); if
+    L is halved, O(r^2 + N r).
 
-    No element of G is above its trace, except in a forged snapshot.
+    No element of G is above the trace of G, except in a forged snapshot.
     """
     for i in range(len(m.g)):
         m.g[i] = bounded(m.g[i], m.element_limit)

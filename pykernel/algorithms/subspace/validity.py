@@ -8,7 +8,8 @@ from pykernel.dialect import Bool, kernel, real
 
 @kernel
 def valid_subspace(m: SubspaceModel) -> Bool:
-    """Whether the values of the subspace are within their limits, and the unused places are zero.  O(N^2 + N (D + r))."""
+    """Whether the counts, the claims and the use of the examined column are within their limits, and the unused places
+    are zero.  O(N^2 + N (D + r))."""
     n = m.n[0]
     rank = m.rank[0]
     # rank is checked again: the storage may change between two reads

@@ -23,8 +23,8 @@ BASIS_LIMIT = 1024
 LEAST = {"float32": 1e-4, "float64": 1e-12}
 """Smallest ridge, as a fraction of the Gram matrix's largest row sum; see docs/training-on-device.md."""
 LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
-"""Smallest ridge of a discriminant, as a fraction of the trace of its scatter matrix; see
-docs/training-on-device.md."""
+"""Smallest ridge of a discriminant, as a fraction of the trace of R'R; see docs/training-on-device.md.  R'R is the
+scatter matrix plus the ridge times I, and R is its triangular factor."""
 FREE = {"float32": 1e-2, "float64": 1e-6}
 """Smallest value of 1 - leverage for which a sample's leave-one-out error is computed: the formula divides by 1 - leverage."""
 MOST = {"float32": 10_000, "float64": 1_000_000}

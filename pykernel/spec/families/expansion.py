@@ -97,14 +97,16 @@ def forgetting_of(spec: Any) -> float:
 def prior_of(spec: Any) -> float:
     """The prior variance in the recursion's units.
 
-    For a classifier, the prior variance is divided by 4, because the second derivative of -log p is assumed to be 1/4.
+    For ``expansion-softmax``, the prior variance is divided by 4, because the second derivative of the loss -log p is
+    assumed to be 1/4.
     """
     return float(spec.learning.prior_variance / (4 if spec.learning.rule == SOFTMAX else 1))
 
 
 def need_tables(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec that has no vectors, whose functions separate pairs of classes, or that has weights without a bias, or a bias or
-    a calibration without weights.
+    """Refuse a spec that has no vectors, or whose functions separate pairs of classes.
+
+    Also refuse weights without a bias, and a bias or a calibration without weights.
     """
     rule, tables = spec.learning.rule, spec.expansion
     if tables is None:
@@ -143,7 +145,7 @@ class ExpansionModels(FrozenModels):
         self._complain_of_decision(spec, refuse)
         value = self._complain_of_numbers(spec, refuse)
         spec.check_size(refuse)
-        # the left side is an upper bound on phi'P phi
+        # the left side is an upper bound on phi'P phi, where phi are the features and P is the weights' covariance
         if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, prior_of(spec)) <= largest:
             refuse(
                 "[input] max_abs",
@@ -333,7 +335,8 @@ class Int16ExpansionModels(Int16FrozenModels):
         size, full = len(spec.expansion.vectors) + 1, 2.0**spec.label_shift
         lifted, unit = self._feature(spec)
         finer, limit = math.ceil(math.log2(size)), math.ceil(math.log2(spec.label_max_abs))
-        # a unit of the corrections is at least 8 units of the prediction, so that a sum of three 32-bit numbers fits in 32 bits
+        # a unit of the corrections is at least 8 units of the prediction, so that three numbers that have 32 bits in
+        # the prediction's unit can be added in the unit of the corrections without overflow
         places = min(WEIGHT_BITS - HEADROOM - limit - finer, spec.label_shift - 3)
         return {
             **super().parameters(spec),

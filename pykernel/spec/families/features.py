@@ -93,9 +93,9 @@ def need_sums(spec: Spec, refuse: Refuse, value: float, slope: float = 1.0, offs
 
 
 def coefficient_limit(spec: Spec, ridge: float, length: float) -> float:
-    """An upper bound on the coefficients: |c| <= |y| |z| / ridge for a least-squares solution, times a safety margin.
+    """An upper bound on the coefficients c: |c| <= |y| |z| / ridge for a least-squares solution, times a safety margin.
 
-    length: the largest |z|.  Logistic solutions stay far below the bound.
+    y: labels.  z: feature vectors.  length: the largest |z|.  Logistic solutions stay far below the bound.
     """
     return 2.0**10 * stages.label_unit(spec) * max(1.0, length / ridge, 1 / math.sqrt(ridge))
 
@@ -128,7 +128,10 @@ def need_ridge(spec: Any, refuse: Refuse, value: float) -> None:
 
 
 def need_coefficients(spec: Any, refuse: Refuse, length: float, sums: float, size: int) -> None:
-    """Refuse labels for which coefficients of ``size`` features overflow.  sums: the bound that ``sum_limit`` returns."""
+    """Refuse labels for which a sum of ``size`` products of coefficients and elements of R can overflow.
+
+    length: the largest norm of a feature vector.  sums: the bound on the elements of R that ``sum_limit`` returns.
+    """
     ridge = spec.learning.ridge
     limit = coefficient_limit(spec, ridge, length)
     if not limit * max(1.0, sums) * size <= kernel_settings.largest(spec.precision):

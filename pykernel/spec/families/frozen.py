@@ -32,7 +32,7 @@ ClassIndices = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_leng
 
 
 class Training(Section):
-    """Facts about the training of the vectors: their scaling, the training table and the promised error."""
+    """Facts about the training of the vectors: the scaling of the inputs, the training table and the promised error."""
 
     scaling: str
     rows: int | None = Field(None, ge=1)

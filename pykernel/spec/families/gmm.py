@@ -30,7 +30,7 @@ REHEARSED = 64
 SETTLES = 300
 """After a new regime begins, the monitor also learns during alarms, for this many rows or `relearn_after` rows, whichever is fewer."""
 ABSENT_ROWS = 5
-"""A gap of this many rows raises an alarm."""
+"""A gap of more than this many rows raises an alarm."""
 
 
 class GmmInput(Input):

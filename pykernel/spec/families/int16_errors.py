@@ -213,7 +213,7 @@ def _real_values(spec: Any, a: np.ndarray, b: np.ndarray, offsets: Sequence[floa
 
 
 def faded(function: str, r: Any) -> Any:
-    """A Matern kernel's value at r."""
+    """A Matern kernel's value at r = gamma |a - b|."""
     return {"matern12": 1.0, "matern32": 1 + r, "matern52": 1 + r + r * r / 3}[function] * np.exp(-r)
 
 
@@ -250,7 +250,7 @@ def powers(u: np.ndarray) -> np.ndarray:
 def _power_error() -> float:
     """The largest error of the kernel ``power`` over all arguments."""
     u = np.arange(65536)
-    # the kernel ignores the lowest bits of its argument; the error is largest if these bits are all zeros or all ones
+    # the argument is cut to a multiple of 2^-16; the error is largest if the bits cut off are all zeros or all ones
     return float(max(np.abs(powers(u) / ONE - 2.0 ** -((u + end) / 65536)).max() for end in (0, 1)))
 
 
@@ -264,7 +264,7 @@ def bent_error(function: str) -> float:
     octaves = np.minimum(t >> 16, 16)
     falls = np.where(t < 16 * 65536, powers(t) >> (octaves + 1), 0)
     found = np.minimum(2 * (CERTAIN * CERTAIN // (CERTAIN + falls)), ONE) / ONE
-    # rounding in the conversion of a'b to the exponent t changes t by less than 4, and the ignored bits change it by 1
+    # rounding in the conversion of a'b to the exponent t changes t by less than 4, and the bits cut off by less than 1
     wrong = float(np.abs(found - 1 / (1 + 2.0 ** -(t / 65536))).max()) + 5 * 0.25 * math.log(2) / 65536
     return 2 * wrong if function == "tanh" else wrong
 

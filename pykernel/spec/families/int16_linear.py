@@ -19,11 +19,12 @@ from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import Learning, Of
 
 LABEL_BITS = 23
-"""log2 of the integer that represents the label's limit."""
+"""log2 of the integer that represents the label's limit, rounded up to a power of two."""
 PLACES_MOST, INPUTS_FULL = 24, 63
-"""PLACES_MOST: -log2 of the smallest fraction of the prior that each sample may add to P.  INPUTS_FULL: the largest number of inputs
-for which this fraction is used; twice as many inputs need a fraction 4 times as large.  With smaller fractions, if the inputs stay
-constant for a long time, rounding removes more from P than the samples add (tests/algorithms/test_linear_int16.py).
+"""PLACES_MOST: -log2 of the smallest fraction of the prior that each sample may add to the weights' covariance P.
+INPUTS_FULL: the largest number of inputs for which this fraction is used; twice as many inputs need a fraction 4 times
+as large.  With smaller fractions, if the inputs stay constant for a long time, rounding removes more from P than the
+samples add (tests/algorithms/test_linear_int16.py).
 """
 SPREAD_MOST = 2**14
 """Largest variance of f(x) before the first sample, as a multiple of the noise variance.  One sample removes nearly all of this
@@ -101,7 +102,7 @@ class Int16LinearModels(Models, Int16Family):
             )
 
     def scales(self, spec: Int16LinearSpec) -> Scales:
-        # the largest |z_i| for which |z|^2 + 1 fits in 32 bits
+        # the largest |z_i| of converted inputs z for which |z|^2 + 1 fits in 32 bits; 1 stands for the constant input
         most = min(16383.0, 65535 / math.sqrt(spec.dim + 1))
         octave = math.floor(math.log2(most))
         while (made := conversion(spec, 2.0**octave)).reach.max() > most and octave > 0:

@@ -101,7 +101,7 @@ class Int16Reduction(Section):
 
 
 class Int16Label(CountedLabel):
-    """The label of an integer model."""
+    """The label of an integer model with stages."""
 
     center: bool = Field(
         False, description="subtract the label's running mean before the model learns, and add it to the prediction"
@@ -310,7 +310,7 @@ STAGES = {"center": False, "horizon": 2000}
 
 
 def frame_parameters(spec: Any, reach: int, squares: float, places: int | None = None) -> dict[str, Any]:
-    """Values of the fields of Int16StageConfig and Int16FrameConfig, except the number of samples in the self-test.
+    """Values of the fields of Int16StageConfig and FrameConfig, except the number of samples in the self-test.
 
     reach: largest magnitude of a converted input.  squares: the square of the integer that represents an input of 1.  places:
     the rule and its stages learn in units of 2^-places; if None, in the label's unit.

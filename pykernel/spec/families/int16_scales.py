@@ -1,4 +1,4 @@
-"""How integer models scale their values: how inputs are converted, and which units kernel values and learning rates have."""
+"""How integer models scale their values: inputs, the kernel's distances, and learning rates, as integers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ FUNCTIONS = {
     "identity": Int16Function.IDENTITY,
 }
 BENT = {"tanh": 18, "logistic": 17}
-"""Hidden units whose values are at most 1 -> the smallest octave.  At this octave, a'b times STEEP needs no shift."""
+"""Hidden units whose values are at most 1 -> the smallest octave.  At this octave, a'b times STEEP / 2^16 needs no
+further shift.  STEEP is a constant of ``pykernel.algorithms.int16.kernels``."""
 OCTAVES = {
     # squared distances; a larger power of two is finer
     "gaussian": range(31, 15, -1),
@@ -46,7 +47,8 @@ OCTAVES = {
     # roots of squared distances; a root has 16 bits
     **dict.fromkeys(kernel_settings.MATERN, range(16, 3, -1)),
 }
-"""Kernel -> the octaves that are allowed, finest first.  The kernel's distance is divided by 2^octave."""
+"""Kernel -> the octaves that are allowed, finest first.  The distance or the product of which the kernel is a function
+is divided by 2^octave."""
 PRODUCTS = ("polynomial", "relu", "tanh", "logistic", "identity")
 """Kernels that are functions of the product of an input and a vector."""
 FALL_ROOM = 15
@@ -56,7 +58,10 @@ shift is at most 31 bits, which leaves 16 bits for the kernel value's power of t
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """Conversion of counts to the kernel's unit: z = ((x - center) factor + rounding) / 2^shift, rounded down."""
+    """Conversion of a count x to the kernel's unit: z = ((x - center) factor + rounding) / 2^shift, rounded down.
+
+    most: the largest |x - center| that is accepted.
+    """
 
     center: np.ndarray
     most: np.ndarray
@@ -103,8 +108,9 @@ class Conversion:
 class Scales:
     """The scales that are chosen for one model.
 
-    octave: the kernel's distance is divided by 2^octave; for linear kernels, the integer 2^octave represents a
-    scaled input of 1.  Labels and predictions are in units of 2^-label_shift.
+    octave: the distance or the product of which the kernel is a function is divided by 2^octave.  For linear models,
+    the integer 2^octave represents a scaled input of 1; for sparse spectra, it represents sigma.  Labels and
+    predictions are in units of 2^-label_shift.
     """
 
     conversion: Conversion
@@ -167,9 +173,7 @@ def counted(bound: float | None, one: float, otherwise: int, zero: float = 0.0) 
 
 
 def learning_rate(eta: float) -> tuple[int, int]:
-    """Return (factor, power), where eta = factor 2^-16 / 2^power.  ``power`` is the largest for which ``factor`` is at most
-    2^16.
-    """
+    """Return (factor, power): eta is approximately factor 2^-16 / 2^power, and ``factor`` is from 2^15 to 2^16 - 1."""
     doublings = math.floor(math.log2(1 / eta))
     return min(65535, round(eta * 2**doublings * 65536)), doublings
 
@@ -177,8 +181,8 @@ def learning_rate(eta: float) -> tuple[int, int]:
 def unit_of(spec: Any, octave: int) -> float:
     """Return a scaled input of 1, in the kernel's unit.
 
-    In this unit, a distance of 2^octave halves the kernel's values.  For kernels of PRODUCTS, the integer 2^octave represents a
-    product of 1.
+    In this unit, a distance of 2^octave halves the exponential in the kernel's formula; for a Gaussian kernel, the
+    integers are squared distances.  For kernels of PRODUCTS, the integer 2^octave represents a product of 1.
     """
     if spec.kernel.function in PRODUCTS:
         return math.sqrt((spec.kernel.gamma or 1.0) * 2.0**octave)
@@ -209,7 +213,7 @@ def in_eight_bits(vectors: np.ndarray) -> np.ndarray:
 
 
 def farthest(function: str, octave: int, differences: np.ndarray) -> float:
-    """The largest distance, in the unit of the kernel ``distance``.  differences: absolute differences, (..., DIM)."""
+    """The largest result of the `@kernel` function ``distance``.  differences: absolute differences, (..., DIM)."""
     if function == "laplacian":
         return float(differences.sum(-1).max()) * 2.0 ** max(0, 16 - octave)
     return float((differences**2).sum(-1).max())

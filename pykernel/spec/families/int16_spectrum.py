@@ -53,9 +53,10 @@ for frequencies or inputs."""
 REACH_MOST = 16383
 REHEARSED = 96
 NUMBERS_MOST = 2047
-"""Largest number of weights and frequencies that a filter learns: a sum of their derivatives must fit in 32 bits."""
+"""Largest count of numbers that a Kalman filter learns: weights, and elements of frequencies.  A sum with a derivative
+for each of these numbers must fit in 32 bits."""
 TUNED_REACH = 16.0
-"""Largest angular frequency of a filter, in units of 1 / sigma."""
+"""Largest angular frequency that always fits in 32 bits with a Kalman filter, in units of 1 / sigma."""
 
 
 class Int16SpectrumLearning(WavesLearning):
@@ -134,7 +135,7 @@ class Int16SpectrumModels(Models, Int16Family):
         complain_of_rate("[learning] eta", spec.learning.eta, refuse)
 
     def scales(self, spec: Any) -> Scales | None:
-        # the largest |z_i| for which |z|^2 fits in 32 bits
+        # the largest |z_i| of converted inputs z for which |z|^2 fits in 32 bits
         most = min(float(REACH_MOST), 65535 / math.sqrt(spec.dim))
         for octave in OCTAVES:
             made = conversion(spec, 2.0**octave / spec.length_scale)

@@ -44,8 +44,9 @@ RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
 RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
 
 WINDUP = 64.0
-"""Largest trace of P after forgetting, as a multiple of its initial value.  In directions that no input excites, a sample's gain is
-only P's rounding error.  With a limit of 1,024, weights drifted while inputs were constant (benchmarks/host/long.py, constant)."""
+"""P is the inverse correlation matrix of the features.  Forgetting pauses while the trace of P is above this multiple
+of its initial value.  In directions that no input excites, a sample's gain is only P's rounding error.  With a limit of
+1,024, weights drifted while inputs were constant (benchmarks/host/long.py, constant)."""
 
 
 SPECTRA = ("gaussian", "laplacian", "matern12", "matern32", "matern52")
@@ -157,7 +158,7 @@ class LinearModels(Models):
         if kind is FeatureKind.FOURIER:
             self._complain_of_kernel(spec, refuse)
             return
-        # log10 of the largest sum of squares (NLMS) or phi'P phi (RLS); its inverse must be a normal number
+        # log10 of the largest sum of squares (NLMS) or phi'P phi (RLS), whose inverse must not be subnormal
         largest = 2 * (
             math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if kind is FeatureKind.PRODUCTS else 1)
         )
@@ -165,7 +166,8 @@ class LinearModels(Models):
         if gain is Gain.RLS:
             largest += math.log10(WINDUP * learning.prior_variance / learning.forgetting)
             other = f" with prior_variance {learning.prior_variance:g}"
-        # centring makes features up to 4 times as large; the limit allows for this, because the inverse is still a normal number
+        # centring makes features up to 4 times as large, and sums of their squares up to 16 times; with the higher
+        # limit, the inverse is still not subnormal
         if largest > (36 if narrow else 300) + (1.3 if _centres(spec) else 0):
             key, most = ("clip", spec.input.clip) if spec.input.standardise else ("max_abs", spec.input_max_abs)
             refuse(
@@ -189,9 +191,9 @@ class LinearModels(Models):
         if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
             refuse("[kernel] sigma", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
         kernel_settings.validate(spec, refuse)
-        # with 2^32 intervals, a Cauchy number is at most 2^32 / pi, and a quotient of two normal numbers is at most
-        # 2^36
-        tail = {"laplacian": 2.0**31, "matern12": 2.0**36}.get(kernel.function, 1.0)
+        # with 2^32 intervals, a Cauchy number is at most 2^33 / pi, about 2^31.3, and a quotient of two normal numbers
+        # is at most 2^36
+        tail = {"laplacian": 2.0**32, "matern12": 2.0**36}.get(kernel.function, 1.0)
         if _reach(spec) / spec.length_scale * spec.dim * tail > (1e36 if spec.precision == "float32" else 1e300):
             width = "sigma" if kernel.function == "gaussian" else "1 / gamma"
             refuse(

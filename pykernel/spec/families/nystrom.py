@@ -53,7 +53,7 @@ BASIS_LIMIT = 1024
 METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, "sgma": Method.SGMA}
 LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Smallest residual of a basis vector after projection onto the vectors before it, as a fraction of k(x, x).  A smaller residual
-would be lost in the rounding errors of L (docs/bases-on-device.md)."""
+would be lost in the rounding errors of the Cholesky factor L (docs/bases-on-device.md)."""
 DEFAULT_ALD_THRESHOLD = 1e-3
 """Default of ald_threshold, the same in both precisions, so that a float64 model behaves like the float32 model."""
 WITHOUT_RESERVOIR = 'does not go with [basis] method = "given", which has no reservoir'
@@ -256,7 +256,9 @@ class _NystromModels(Models):
         }
 
     def _rehearsed(self, spec: Spec, method: Method, basis: BasisSection, samples: int) -> int:
-        """Number of samples in the self-test: enough to fill the reservoir from which the basis is chosen."""
+        """Number of samples in the self-test: 16 if the basis is given.  Otherwise, the samples fill the reservoir from
+        which the basis is chosen, unless that many samples would take too long.
+        """
         if method is Method.GIVEN:
             return 16
         if method is Method.STREAM:
@@ -287,7 +289,7 @@ def samples_of(spec: Any) -> int:
 
 
 def ald_threshold_of(spec: Spec) -> float:
-    """Return the smallest residual, as a fraction of k(x, x), for which a sample is a candidate for the basis."""
+    """Return the smallest residual, as a fraction of k(x, x), with which a sample can become a basis vector."""
     given = spec.reduction.ald_threshold if isinstance(spec, NystromRlsSpec) else None
     return given if given is not None else DEFAULT_ALD_THRESHOLD
 
@@ -307,7 +309,7 @@ def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     linearly on the vectors before it; -1 if no vector does.
     """
     if spec.kernel.function == "custom" and spec.custom is None:
-        # the kernel is checked only after all values of the spec are valid
+        # ``spec.custom`` is set only after the spec has been validated; ``_parameters`` checks the vectors then
         size = len(spec.expansion.vectors)
         return np.zeros(size * (size + 1) // 2), -1
     return _factor(spec)
@@ -355,7 +357,7 @@ class NystromModels(_NystromModels):
             )
 
     def _complain_of_variance(self, spec: NystromSpec, tables: Tables, value: float, refuse: Refuse) -> None:
-        """Refuse tables for which a variance would overflow.  value: the largest k(x, x)."""
+        """Refuse variances that the model cannot use, or that would overflow.  value: the largest k(x, x)."""
         prior, label = tables.prior_variance, tables.label_variance
         if prior is None:
             if label:
@@ -417,7 +419,9 @@ class NystromLearners(_NystromModels):
         need_coefficients(spec, refuse, math.sqrt(value), sums, size)
 
     def _complain_of_reservoir(self, spec: NystromRlsSpec, refuse: Refuse) -> None:
-        """Refuse a budget that is above the limit, or too large for the reservoir from which the basis is chosen."""
+        """Refuse a budget that is above the limit, or too large for the reservoir from which the basis is chosen.  Also
+        refuse a horizon that is shorter than the reservoir.
+        """
         n_max, samples = spec.reduction.n_max, samples_of(spec)
         if n_max > BASIS_LIMIT:
             refuse("[reduction] n_max", f"is {n_max}; it must be at most {BASIS_LIMIT}")

@@ -98,7 +98,10 @@ KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "age
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices in a spec that decide which branches of the kernels are compiled.  keeps: the members of ``KEPT`` that are stored."""
+    """The choices in a spec that decide which branches of the `@kernel` functions are compiled.
+
+    keeps: the members of ``KEPT`` that are stored.
+    """
 
     rule: str
     technique: Technique
@@ -263,8 +266,8 @@ class KernelModels:
     def _complain_of_ridge(self, spec: KernelSpec, refuse: Refuse) -> None:
         rule, narrow = spec.learning.rule, spec.precision == "float32"
         if rule in LEAST_RIDGE:
-            # these rules compute multipliers as P times the labels, so only the ridge limits the growth of rounding
-            # errors
+            # these rules multiply the inverse Gram matrix by the labels, so only the ridge limits the growth of
+            # rounding errors
             least = LEAST_RIDGE[rule] if narrow else 1e-7 if Choices.of(spec).stores_all else 0.0
             if ridge_of(spec) < least:
                 refuse(
@@ -357,8 +360,8 @@ class KernelModels:
         if reduction.tie == "oldest" and reduction.technique == "fklms":
             refuse(
                 "[reduction] tie",
-                'is "oldest", so that fklms always removes the older vector of the closest pair: it then learns almost '
-                'nothing, or diverges with projection = "fklms"; force = true allows it',
+                'is "oldest", so that fklms always removes the older vector of the closest pair: the model then learns '
+                'almost nothing, or diverges with projection = "fklms"; force = true allows it',
             )
 
     def capacities(self, spec: KernelSpec) -> dict[str, int]:
@@ -419,7 +422,7 @@ class KernelModels:
         )
 
     def _branches(self, spec: KernelSpec, choices: Choices) -> dict[str, Any]:
-        """Return the parameters that decide which branches of the kernels remain."""
+        """Return the parameters that decide which branches of the `@kernel` functions remain."""
         learning, reduction = spec.learning, spec.reduction
         return {
             "metric": choices.technique.metric,
@@ -472,7 +475,7 @@ def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
         coherence = spec.learning.coherence
         return -2 * math.log(coherence) * sigma * sigma if function == "gaussian" else 1 - coherence
     if not choices.keeps.isdisjoint({"factor", "complex"}):
-        return 0.0  # all samples are stored except exact repeats
+        return 0.0  # only exact repeats are this near; with "factor", ald_threshold limits the residual instead
     if function == "gaussian":  # 1 - k^2 <= ald_threshold, k = exp(-d / (2 sigma^2))
         return -math.log1p(-ald_threshold) * sigma * sigma
     return _beyond(ald_threshold)

@@ -1,4 +1,7 @@
-"""Keys of kernel models that learn within a budget."""
+"""Keys of kernel models that learn within a budget.
+
+The equations in the descriptions are those of Mitchinson et al. 2003 (``pykernel.algorithms.online.techniques``).
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ class KernelLearning(Learning):
         0.5,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; `fb-krls` uses it only for samples that are too near a vector to be stored. At most 1 in int16, and with `relabel`",
+        description="learning rate: the part of an error that one sample corrects; `fb-krls` without `relabel` uses it only for samples that are absorbed instead of stored. At most 1 in int16, and with `relabel`",
     )
     rho: Annotated[float, Of(*GRADIENT)] = Field(
         0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
@@ -84,7 +87,7 @@ class KernelLearning(Learning):
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
-        description="whether every sample changes the labels of the vectors near it, so that the model follows a changing process; if not, only samples that are too near a vector to be stored change labels. Needs a ridge of at least 1e-3 (float32: 1e-2, as without `relabel`)",
+        description="whether every sample changes the labels of the vectors near it, so that the model follows a changing process; if not, only samples that are absorbed instead of stored change labels. Needs a ridge of at least 1e-3 (float32: 1e-2, as without `relabel`)",
     )
     forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
         1.0,
@@ -122,7 +125,7 @@ class Reduction(Section):
         None,
         ge=0,
         lt=1,
-        description="a sample is absorbed instead of stored if at most this fraction of it is outside the span of the vectors; if not given, the threshold is twice the `ridge`",
+        description="a sample is absorbed instead of stored if at most this fraction of its squared norm is outside the span of the vectors; if not given, the threshold is twice the `ridge`",
     )
     penalty: Annotated[
         float,
@@ -188,5 +191,5 @@ class Reduction(Section):
     )
     force: Annotated[bool, Of(*SELECTING)] = Field(
         False,
-        description="allow a combination of technique, projection and tie that is known to diverge, and, in float64, an ald_threshold below 1e-7",
+        description="allow a combination of technique, projection and tie that is known to fail, and, in float64, an ald_threshold below 1e-7",
     )

@@ -27,16 +27,17 @@ FREQUENCY_VARIANCE = 0.8
 """Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  docs/records.md (record
 "spectrum-front") describes how this constant and the constants below were tuned."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
-"""Magnitudes of the elements of frequencies that are not random.  All elements of a frequency have the same magnitude.  It is
-EVEN_LENGTH if one element has a flipped sign.  The magnitudes of all other frequencies are evenly spaced from the first to the second
-number of EVEN_LENGTHS; if there is only one such frequency, its magnitude is EVEN_LENGTH."""
+"""Magnitudes of the elements of frequencies that are not random.  All elements of a frequency have the same magnitude.
+This magnitude is EVEN_LENGTH if one element has a flipped sign.  The magnitudes for all other frequencies are evenly
+spaced from the first to the second number of EVEN_LENGTHS; if there is only one such frequency, the magnitude is
+EVEN_LENGTH."""
 SLOWER = 30.0
 """Weights return to zero this many times more slowly than their variances return to the prior.  Without this decay, weights that
 samples rarely determine would drift further and further."""
 HORIZON = 2000
 """The unit of an output is estimated from about this many of the latest labels."""
 REACH_MOST = 1e9
-"""Largest |x| in units of sigma, so that nothing overflows."""
+"""Largest magnitude of a scaled input, in units of sigma, so that nothing overflows."""
 REHEARSED = 96
 NoiseKey = float | Literal["auto"]
 
@@ -214,7 +215,8 @@ class SpectrumModels:
     def _answer_limit(self, spec: SpectrumSpec) -> float:
         """An upper bound on |f(x)|."""
         if spec.learning.rule == SOFTMAX:
-            # |f| is at most the largest weight times the sum of |h|
+            # |f| is at most the largest weight times the sum of the features' magnitudes.  The features are the
+            # constant 1, a cosine and a sine for each frequency, and the inputs of the linear part
             parts = 1 + 2 * count_of(spec) + _linear_share(spec) * float(kernel_settings.reach(spec).sum())
             return float(WEIGHT_MOST.value(spec.real)) * parts
         unit, weight = (float(most.value(spec.real)) for most in (UNIT_MOST, WEIGHT_MOST))
@@ -251,8 +253,8 @@ class SpectrumModels:
             "renewal": 1 - forgetting,
             "shrink": 1 - (1 - forgetting) / SLOWER if RULES[learning.rule] is Update.EKF else 1.0,
             "noise": 0.0 if auto else learning.noise,
-            # each sample multiplies an element by forgetting and adds at most 2.5; the limit is doubled for rounding
-            # errors
+            # each update multiplies an element of the covariance by forgetting, and adds at most 2.5 times the largest
+            # prior variance; the limit is doubled for rounding errors
             "covariance_limit": 5 * float(prior.max()) / (1 - forgetting),
             "eta": learning.eta,
             # frequencies learn dim times as fast as weights

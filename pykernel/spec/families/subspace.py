@@ -1,5 +1,5 @@
 """Specs of models on the features of a subspace that follows the stream: checks of the keys, and the parameters of the
-kernels.
+`@kernel` functions.
 """
 
 from __future__ import annotations
@@ -60,11 +60,14 @@ DEFAULT_ALD_THRESHOLD = 1e-2
 """Default of ald_threshold, the same in both precisions, so that a float64 model behaves like the float32 model."""
 LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
 """Precision -> smallest allowed ald_threshold.  The threshold is the smallest residual of a stored vector after projection onto the
-other vectors; smaller residuals would be lost in the rounding errors of T (docs/subspaces-on-device.md)."""
+other vectors; smaller residuals would be lost in the rounding errors of T, a square root of the inverse Gram matrix
+(docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
-"""A column of L is treated as zero if its squared length is at most this number times lambda."""
+"""The columns of L span the subspace.  A column is treated as zero if its squared length is at most this number times
+lambda."""
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
-"""tr G is kept below this number times lambda, so that G + lambda I has a Cholesky factor in spite of rounding errors."""
+"""The trace of G = L'L is kept below this number times lambda, so that G + lambda I has a Cholesky factor in spite of
+rounding errors."""
 CENSOR_STEP = 0.05
 """Largest change in the log odds of the censoring threshold after one sample."""
 
@@ -111,7 +114,7 @@ class SubspaceLearning(Learning):
         description="forgetting factor of the ridge head: about the last 1 / (1 - forgetting) samples count (with 0.99, the last 100); in float32, it must be 1 or at most 0.99999",
     )
     eta: Annotated[float, OF_HEAD, LOGISTIC, TRIED_ETA] = Field(
-        0.5, gt=0, lt=2, description="step of the logistic head, relative to the largest safe step"
+        0.5, gt=0, lt=2, description="the logistic head's step is `eta` / (largest possible curvature of its loss)"
     )
 
 
@@ -123,17 +126,22 @@ class SubspaceReduction(Section):
         None,
         ge=0,
         lt=1,
-        description="budget `exact`: a sample is learned without being stored if at most this fraction of it is outside the span of the vectors; 1e-2 if not given, at least 1e-2 (float64: 1e-9)",
+        description="budget `exact`: a sample is learned without being stored if at most this fraction of its squared norm is outside the span of the vectors; 1e-2 if not given, at least 1e-2 (float64: 1e-9)",
     )
     force: bool = Field(False, description='allow `update = "rls"` with `budget = "drop"`')
 
 
 class SubspaceSection(Section):
-    """How okfeb adapts a subspace of feature space to the stream."""
+    """How okfeb adapts a subspace of feature space to the stream.
+
+    L = Phi A spans the subspace.  The columns of Phi are the stored vectors in feature space.  q holds the coordinates
+    of a sample in the subspace.  The algorithm numbers are those of Sheikholeslami et al. 2016
+    (``pykernel.algorithms.subspace.okfeb``).
+    """
 
     update: Literal["parametric", "nonparametric", "hybrid", "rls"] = Field(
         "parametric",
-        description='how L = Φ A is learned. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: stochastic gradient with respect to A (Algorithm 3). `"hybrid"`: the gradient of the fit with respect to A, and the gradient of the ridge with respect to L. `"rls"`: recursive least squares',
+        description='how L = Φ A is learned. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: stochastic gradient with respect to A (Algorithm 3). `"hybrid"`: the gradient of the fit with respect to A, and the gradient of the penalty |L|² with respect to L. `"rls"`: recursive least squares',
     )
     shrinkage: Annotated[float, Within(float32=(1e-6, 1e6), float64=(1e-12, 1e12))] = Field(
         0.1,
@@ -154,7 +162,7 @@ class SubspaceSection(Section):
         1000,
         ge=0,
         le=2**22,
-        description="the ridge is spread over at most this many samples: step n applies 1 / min(n, `window`) of λ (ρ in `step`), and of the logistic head's `ridge`. The sum of `averaged` fades over the same number of samples. 0: all samples",
+        description="penalties are spread over at most this many samples: step n applies 1 / min(n, `window`) of λ (ρ in `step`), and of the logistic head's `ridge`. The sum of `averaged` fades over the same number of samples. 0: all samples",
     )
     forgetting: Annotated[float, RLS, Fading()] = Field(
         1.0,
@@ -176,7 +184,7 @@ class SubspaceSection(Section):
         0.0,
         ge=0,
         lt=1,
-        description="ε: a sample is not learned if less than this fraction of it is outside the subspace (Algorithm 4)",
+        description="ε: a sample is not learned if less than this fraction of its squared norm is outside the subspace (Algorithm 4)",
     )
     censoring: float = Field(
         0.0,
@@ -273,13 +281,22 @@ class SubspaceModels(Models):
         need_threshold(spec, refuse, ald_threshold_of(spec), LEAST_ALD_THRESHOLD)
 
     def _complain_of_update(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
-        """Refuse settings with which the update overflows or is lost in rounding.  value: the largest k(x, x)."""
+        """Refuse settings with which the update overflows or diverges, and settings that do not go together.
+
+        value: the largest k(x, x).
+        """
         subspace, step = spec.subspace, step_of(spec)
         if not self._moment_limit(spec, value) * max(1.0, value) <= kernel_settings.largest(spec.precision):
             refuse(
                 "[subspace] shrinkage",
                 f"is {subspace.shrinkage:g}, which is too small: numbers up to k(x, x) / (4 shrinkage) are summed, and the sum overflows if k(x, x) "
                 f"reaches {value:.3g}; raise shrinkage, or lower [input] max_abs",
+            )
+        least = rank_of(spec) / GROWTH[spec.precision]
+        if subspace.budget == "drop" and subspace.shrinkage < least:
+            refuse(
+                "[subspace] shrinkage",
+                f'is {subspace.shrinkage:g}; with budget = "drop", {rank_of(spec)} features and {spec.precision}, it must be at least {least:.3g}',
             )
         if step in ("constant", "normalised") and eta_of(spec) >= 2:
             refuse(
@@ -356,7 +373,8 @@ class SubspaceModels(Models):
                 "more_censoring": growth(CENSOR_STEP * subspace.censoring),
                 "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
                 "square_limit": square_limit,
-                # the largest term that one sample adds to a trace, and the largest A'KA after many samples
+                # the factor 16 allows for the term that one sample adds to the trace of G, and for the largest G = A'KA
+                # after many samples
                 "element_limit": 16 * square_limit,
                 "factor_limit": 4.04 * math.sqrt(square_limit + shrinkage),
                 "inner_limit": 4.04 * math.sqrt(square_limit * value),
@@ -384,7 +402,7 @@ class SubspaceModels(Models):
         )
 
     def _branches(self, spec: OkfebSpec) -> dict[str, Any]:
-        """Return the parameters that decide which branches of the kernels remain."""
+        """Return the parameters that decide which branches of the `@kernel` functions remain."""
         subspace = spec.subspace
         return {
             "separates": False,  # the linear model learns labels of 1 and -1

@@ -875,9 +875,8 @@ static void flow_wait_on(flow_t *s)
     }
 }
 
-/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited;
- * otherwise
- * count one more call. */
+/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited.
+ * Otherwise count one more call or, if no prediction waits, reduce longest_wait by 1. */
 static void flow_settle_pending(flow_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -1071,7 +1070,7 @@ static inline float flow_miss(float y, float value)
     return y - value;
 }
 
-/* Clip the label, then turn s->error from f(x) into the residual y - f(x). */
+/* Clip the label, then turn s->error from f(x) into the error y - f(x). */
 static void flow_hear(flow_t *s)
 {
     FLOW_LOOP(27)
@@ -1562,9 +1561,8 @@ static void flow_fix_units(flow_t *s)
     s->compared = 1;
 }
 
-/* Update D and U of each block by Bierman's method, and write P phi, with P from before the update, to
- * s->gained.
- * Returns lambda + phi'P phi.
+/* Update the factors of each block of P by Bierman's method.  Write P phi, with P from before the update, to
+ * s->gained.  Returns lambda + phi'P phi.
  *
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks. */
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
@@ -1636,7 +1634,9 @@ static float flow_farthest_error(const flow_t *s, int32_t o)
     return FLOW_EXPERT_LIMIT;
 }
 
-/* Clip the labels around the expert's predictions, and replace w by w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* Let the expert learn a sample: clip the labels around the expert's predictions, and replace each output's weights
+ * w by w + P phi e / (lambda + phi'P phi) for the error e.  Before that, fix the expert's units if they are not fixed
+ * yet and enough samples have been observed.  O(D^2), or O(D) in blocks. */
 static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1784,7 +1784,7 @@ int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+/* A number from -0.38 to 0.54, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
  * gives another number.
  *
  * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
@@ -1800,7 +1800,8 @@ static inline float flow_strained(float part)
     return (0.5f * part) + (((subnormal + nothing) * FLOW_MAGNIFIED) + (rest * FLOW_CANCELLED));
 }
 
-/* A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536. */
+/* A number for the self-test, at most 0.54 size / 2^halvings away from the center.  More than 16 halvings count as
+ * 16.  seed: from 0 to 65536. */
 static inline float flow_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;

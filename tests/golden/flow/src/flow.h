@@ -128,12 +128,12 @@ typedef struct {
     float x[FLOW_DIM]; /* the input that is passed to the rule */
     /* the rule's input with outlying values treated the other way: clipped instead of replaced, or the reverse */
     float other[FLOW_DIM];
-    float y[FLOW_OUTPUTS]; /* the target of f(x) */
+    float y[FLOW_OUTPUTS]; /* the target of the rule's prediction */
     float label[FLOW_OUTPUTS]; /* the label before the stages subtracted their parts */
-    float value[FLOW_OUTPUTS]; /* f(x) before the sample was learned */
-    float most[FLOW_OUTPUTS]; /* largest distance of the label from f(x); a label further away is clipped */
+    float value[FLOW_OUTPUTS]; /* the rule's own prediction before the sample was learned */
+    float most[FLOW_OUTPUTS]; /* largest distance of y from the rule's own prediction; a y further away is clipped */
     float learned[FLOW_OUTPUTS]; /* the label after clipping */
-    float error[FLOW_OUTPUTS]; /* f(x); after hear(), y - f(x) */
+    float error[FLOW_OUTPUTS]; /* the rule's own prediction k; after hear(), y - k */
     /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     float expert_answer[FLOW_OUTPUTS]; /* the expert's predictions before it learned the sample */
     /* P phi, where phi contains the inputs in the expert's units, the constant 1, and m.recalled */

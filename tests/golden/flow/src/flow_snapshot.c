@@ -299,7 +299,7 @@ static bool flow_snapshot_keeps(flow_stored_t *stored)
 }
 
 /* Whether learning could have led to this expert: the standardiser must be able to produce the expert's units.
- * O(D^2). */
+ * O(D). */
 static bool flow_snapshot_valid_expert(flow_stored_t *stored)
 {
     if (flow_stored_count(stored, FLOW_PLACE(compared), 0) == 0) {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x0AE88F9Au)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xFCEE5E40u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -78,10 +78,11 @@ LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 816u);
 #define LEVEL_SLOPE_ETA 41943 /* learning rate of the linear part, times 2^16 and a power of two */
 #define LEVEL_SLOPE_MOST 1073741823
 #define LEVEL_SLOPE_SHIFT 9 /* 16 minus the exponent of the power of two in slope_eta */
-#define LEVEL_SLOPE_STEP 103813 /* largest change of a slope by one sample, for an input of one unit */
+#define LEVEL_SLOPE_STEP 103813 /* largest change of a slope by one sample, for a converted input of 1 */
 #define LEVEL_SLOPE_UNIT 16777216 /* the square of an input of 1; it is added to |x|^2 in the normaliser */
 #define LEVEL_TUNED_MOST 1073741823 /* largest frequency */
-#define LEVEL_TURNED 41722 /* 1 / sigma as a frequency, divided by the number of outputs and by a power of two */
+/* 1 / sigma in the unit of the frequencies, divided by the number of outputs and by a power of two */
+#define LEVEL_TURNED 41722
 #define LEVEL_TURNED_PLACES 26 /* exponent of the power of two in the field ``turned``, plus 16 */
 #define LEVEL_UNIT_LEAST 12 /* log2 of the smallest unit */
 #define LEVEL_WEIGHT_MOST 134217728 /* largest |a| and |b| */
@@ -371,7 +372,8 @@ static int32_t level_lead(const level_t *s, const int16_t x[LEVEL_DIM], int32_t 
 static int32_t level_staged(const level_t *s, const int16_t x[LEVEL_DIM], int32_t value, int32_t o)
 {
     int32_t y = value;
-    if (s->count >= 20) {
+    /* while no answer has been compared with its label, as with late labels, the gain is not known */
+    if ((s->count >= 20) && (s->square[o] > 0)) {
         y = level_part_of(value, level_clip(s->gain[o], 0, 65535));
     }
     return y + level_lead(s, x, o);
@@ -444,9 +446,8 @@ static void level_wait_on(level_t *s)
     }
 }
 
-/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited;
- * otherwise
- * count one more call. */
+/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited.
+ * Otherwise count one more call or, if no prediction waits, reduce longest_wait by 1. */
 static void level_settle_pending(level_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -501,7 +502,7 @@ static void level_renew(level_t *s)
     }
 }
 
-/* Set the frequencies to their initial values, and P to the prior, before the first sample.  O(N B). */
+/* Set the frequencies to their initial values, and P to the prior, before the first sample.  O(N B D). */
 static void level_begin(level_t *s)
 {
     LEVEL_LOOP(13)
@@ -601,7 +602,7 @@ static int32_t level_slope(const level_t *s, int32_t o, int32_t i, int32_t unit)
     return level_clip(level_nearest_shift(bend, unit - 12), -32767, 32767);
 }
 
-/* Write s->wide / 2^k to s->h, with a k that keeps the sum of |h_i| below 2^16.  Returns k.  O(B). */
+/* Write s->wide / 2^k to s->h, with a k that keeps the sum of |h_i| below 2^16.  Returns k.  O(N). */
 static int32_t level_condense(level_t *s)
 {
     int32_t total = 0;
@@ -885,7 +886,8 @@ static void level_downdate(level_t *s, int32_t shift)
     }
 }
 
-/* Learn from an output's error, by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves. */
+/* Learn from an output's error, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G
+ * waves. */
 static void level_filter_output(level_t *s, int32_t o, int32_t unit, const int16_t x[LEVEL_DIM])
 {
     const int32_t coarse = level_derive(s, o, unit, x);
@@ -1111,7 +1113,8 @@ int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM])
     return LEVEL_DONE;
 }
 
-/* Like made_up(), for integers.  center: less than 2^29 in magnitude; size: from 0 to 2^30. */
+/* An integer for the self-test, at most size / 2^(halvings + 1) away from the center.  More than 16 halvings count
+ * as 16.  center: less than 2^29 in magnitude; size: from 0 to 2^30; seed: from 0 to 65536; 65536 counts as 0. */
 static int32_t level_made_up_count(int32_t center, int32_t size, int32_t halvings, int32_t seed)
 {
     const int32_t middle = ((center > -536870912) && (center < 536870912)) ? center : 0;

@@ -34,7 +34,7 @@ extern "C" {
 #define LEVEL_LABEL_SCALE 1048576 /* a label or a prediction of 1 is written as this number */
 #define LEVEL_CONFIG_HASH 0x628E9AC5u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x345D1388u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x0AE88F9Au /* all files in src/ must come from the same run of pykernel generate */
+#define LEVEL_STAMP 0xFCEE5E40u /* all files in src/ must come from the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

@@ -7,7 +7,7 @@
 #define LEVEL_HPP
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x0AE88F9Au)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xFCEE5E40u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x0AE88F9Au)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xFCEE5E40u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -138,7 +138,9 @@ static int32_t level_snapshot_clip(int32_t a)
     return (a < -2147483647) ? -2147483647 : ((a > 2147483647) ? 2147483647 : a);
 }
 
-/* Whether learning could have led to P.  All elements must be within their bounds.  O(N B). */
+/* Whether learning could have led to P.  All elements must be within their bounds.  O(N B).
+ *
+ * begun: whether P has been set to the prior; if not, diagonal elements are not checked. */
 static bool level_snapshot_keeps_covariance(level_stored_t *stored, bool begun)
 {
     for (int32_t block = 0; block < LEVEL_GROUPS; block++) {
@@ -163,7 +165,8 @@ static bool level_snapshot_keeps_covariance(level_stored_t *stored, bool begun)
     return true;
 }
 
-/* Whether learning could have led to this state.  Before the first sample, weights and levels must be zero.  O(N B). */
+/* Whether learning could have led to this state.  Before the first sample, weights and levels must be zero.
+ * O(N B D). */
 static bool level_snapshot_keeps(level_stored_t *stored)
 {
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {

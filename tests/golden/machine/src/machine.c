@@ -670,7 +670,7 @@ static int32_t machine_winner(const float y[MACHINE_OUTPUTS])
     return best;
 }
 
-/* factor a.  O(n). */
+/* Multiply a by factor.  O(n). */
 static void machine_multiply(float *a, float factor, int32_t n)
 {
     MACHINE_LOOP(8)
@@ -1018,9 +1018,8 @@ static void machine_wait_on(machine_t *s)
     }
 }
 
-/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited;
- * otherwise
- * count one more call. */
+/* If the learned label belongs to the waiting prediction, release the prediction and store how long it waited.
+ * Otherwise count one more call or, if no prediction waits, reduce longest_wait by 1. */
 static void machine_settle_pending(machine_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -1129,8 +1128,8 @@ static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], floa
             MACHINE_RANDOM_MOST);
 }
 
-/* Write the sinusoids to s->h, f(x) to s->error, and p - 1_y to s->surplus; update the calibration.  O(N D), and
- * O(N + D) for each output. */
+/* Write the sinusoids to s->h, f(x) to s->error, and p - 1_y to s->surplus.  Without a linear expert, update the
+ * calibration.  O(N D), and O(N + D) for each output. */
 static void machine_tell_apart(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(26)
@@ -1163,7 +1162,7 @@ static inline float machine_miss(float y, float value)
     return y - value;
 }
 
-/* Clip the label, then turn s->error from f(x) into the residual y - f(x). */
+/* Clip the label, then turn s->error from f(x) into the error y - f(x). */
 static void machine_hear(machine_t *s)
 {
     MACHINE_LOOP(29)
@@ -1400,9 +1399,8 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
     return false;
 }
 
-/* Update D and U of each block by Bierman's method, and write P phi, with P from before the update, to
- * s->gained.
- * Returns lambda + phi'P phi.
+/* Update the factors of each block of P by Bierman's method.  Write P phi, with P from before the update, to
+ * s->gained.  Returns lambda + phi'P phi.
  *
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks. */
 static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *upper)
@@ -1466,7 +1464,9 @@ static inline float machine_to_learn(float y, float answer)
     return machine_bounded(y - answer, MACHINE_EXPERT_LIMIT);
 }
 
-/* Clip the labels around the expert's predictions, and replace w by w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* Let the expert learn a sample: clip the labels around the expert's predictions, and replace each output's weights
+ * w by w + P phi e / (lambda + phi'P phi) for the error e.  Before that, fix the expert's units if they are not fixed
+ * yet and enough samples have been observed.  O(D^2), or O(D) in blocks. */
 static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const float y[MACHINE_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1665,7 +1665,7 @@ int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
     return MACHINE_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+/* A number from -0.38 to 0.54, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
  * gives another number.
  *
  * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
@@ -1681,7 +1681,8 @@ static inline float machine_strained(float part)
     return (0.5f * part) + (((subnormal + nothing) * MACHINE_MAGNIFIED) + (rest * MACHINE_CANCELLED));
 }
 
-/* A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536. */
+/* A number for the self-test, at most 0.54 size / 2^halvings away from the center.  More than 16 halvings count as
+ * 16.  seed: from 0 to 65536. */
 static inline float machine_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;

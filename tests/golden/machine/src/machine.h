@@ -107,10 +107,10 @@ typedef struct {
     int32_t last_wait; /* number of calls for which the last prediction waited */
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
     float x[MACHINE_DIM]; /* the input that is passed to the rule */
-    float y[MACHINE_OUTPUTS]; /* the target of f(x) */
+    float y[MACHINE_OUTPUTS]; /* the target of the rule's prediction */
     float label[MACHINE_OUTPUTS]; /* the label before the stages subtracted their parts */
-    float value[MACHINE_OUTPUTS]; /* f(x) before the sample was learned */
-    float error[MACHINE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
+    float value[MACHINE_OUTPUTS]; /* the rule's own prediction before the sample was learned */
+    float error[MACHINE_OUTPUTS]; /* the rule's own prediction k; after hear(), y - k */
     /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     float expert_answer[MACHINE_OUTPUTS]; /* the expert's predictions before it learned the sample */
     float polled[MACHINE_OUTPUTS]; /* probabilities of classes */

@@ -257,7 +257,7 @@ static bool machine_snapshot_calibrated(machine_stored_t *stored)
 }
 
 /* Whether learning could have led to this expert: the standardiser must be able to produce the expert's units.
- * O(D^2). */
+ * O(D). */
 static bool machine_snapshot_valid_expert(machine_stored_t *stored)
 {
     if (!machine_snapshot_calibrated(stored)) {

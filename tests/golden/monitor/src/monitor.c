@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x8D496960u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xB2E6B45Fu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -565,7 +565,8 @@ static MONITOR_INLINE float monitor_log2_one_plus(float x)
     return (float)exponent + (s * q);
 }
 
-/* (nu + D) log2(1 + square / nu): twice the surprise, in bits, under a t-distribution, without its constant terms. */
+/* (nu + D) log2(1 + square / nu): the part of twice the surprise, in bits, that depends on ``square``.  The
+ * surprise is measured under a t-distribution. */
 static inline float monitor_lengthened(float square)
 {
     return (MONITOR_TAIL_OF_ROWS + (float)MONITOR_DIM)
@@ -623,8 +624,8 @@ static bool monitor_is_strange(const monitor_t *s)
     return (s->distance > MONITOR_OUTLYING) && ((int32_t)s->counts[s->nearest] > MONITOR_FRESH);
 }
 
-/* Find the regime that explains a row best, and the row's surprise.  Determine whether a rejected regime explains
- * the row.  O(K D^2 / 2). */
+/* Find the normal regime that explains a row best, and the row's surprise.  Determine whether a rejected regime
+ * explains the row.  O(K D^2 / 2). */
 static void monitor_look_around(monitor_t *s, const float x[MONITOR_DIM])
 {
     float total = 0.0f;
@@ -787,7 +788,7 @@ static void monitor_zero(float *a, int32_t n)
 }
 
 /* Write each sensor's part of z'z to parts.  z: deviations that were whitened with the root r, which has n rows.
- * first: the first of the rows that belong to the sensors.  O(D^3 / 6). */
+ * first: the index of the row of r that belongs to the first sensor.  O(D^3 / 6). */
 static void monitor_explain(monitor_t *s, const float *r, const float *z, float parts[MONITOR_DIM],
         int32_t first, int32_t n)
 {
@@ -1050,7 +1051,7 @@ static void monitor_start(monitor_t *s, const float x[MONITOR_DIM])
     s->watched = 1;
 }
 
-/* Whether the monitor is armed: alarms beyond the promised rate then mean faults, not a threshold that is too low. */
+/* Whether the monitor is armed: alarms beyond the wanted rate then mean faults, not a threshold that is too low. */
 static bool monitor_is_armed(const monitor_t *s)
 {
     return s->age >= MONITOR_COMMISSIONING;
@@ -1307,8 +1308,8 @@ static bool monitor_has_room(const monitor_t *s)
     return ((int32_t)s->known < MONITOR_COMPONENTS) || (monitor_normal_regimes(s) > 1);
 }
 
-/* Whether all pairs are already compared by the rows before the one that makes the candidate a regime.  That row then
- * compares none, so that it costs less. */
+/* Whether all pairs are compared before the row that makes the candidate a regime.  If so, this row compares no
+ * pairs, so that it costs less. */
 static bool monitor_compares_early(void)
 {
     const int32_t rows = (MONITOR_PATIENCE < MONITOR_RELEARN_SOON) ? MONITOR_PATIENCE : MONITOR_RELEARN_SOON;
@@ -1328,8 +1329,8 @@ static float monitor_part_of_both(const monitor_t *s, int32_t i, int32_t j)
     return monitor_ratio(monitor_heavy(s, i), monitor_heavy(s, i) + monitor_heavy(s, j));
 }
 
-/* Add z z' to R'R by Givens rotations; afterwards z is zero.  Elements of z with an index below ``first`` must be zero.
- * O(n^2). */
+/* Add z z' to R'R by Givens rotations; z is overwritten.  Elements of z with an index below ``first`` count as
+ * zero.  O(n^2). */
 static void monitor_take_up(float *r, float *z, int32_t first, int32_t n, int32_t width)
 {
     int32_t row = monitor_upper_row_of(first, width);
@@ -1464,7 +1465,8 @@ static int32_t monitor_merge_nearest(monitor_t *s)
         s->means[first][a] = s->means[first][a] + (part * (s->means[second][a] - s->means[first][a]));
     }
     monitor_keep_wide(s, s->roots[first], s->means[first], MONITOR_DIM);
-    s->weights[first] = s->weights[first] + s->weights[second];
+    /* acknowledged regimes have at least the mean weight, so that the sum of all weights may grow */
+    s->weights[first] = monitor_clipped(s->weights[first] + s->weights[second], 0.0f, (float)10000);
     const int32_t together = (int32_t)s->counts[first] + (int32_t)s->counts[second];
     s->counts[first] = (uint16_t)((together < MONITOR_HORIZON) ? together : MONITOR_HORIZON);
     return second;
@@ -1522,7 +1524,7 @@ static void monitor_learn_course(monitor_t *s, const float x[MONITOR_DIM])
     monitor_learn_root(s, s->joint, s->partner, s->middle, rate, (MONITOR_DIM * 2));
 }
 
-/* Learn which surprises are usual, starting from the surprise of the first row and from spreads of 1.  O(1). */
+/* Learn which surprises are usual.  The first call sets the usual surprises; the spreads start at 1.  O(1). */
 static void monitor_learn_usual(monitor_t *s)
 {
     if ((int32_t)s->surprised < MONITOR_HORIZON) {
@@ -1951,7 +1953,7 @@ int32_t monitor_restart(monitor_t *s)
     return MONITOR_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+/* A number from -0.38 to 0.54, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
  * gives another number.
  *
  * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
@@ -1967,7 +1969,8 @@ static inline float monitor_strained(float part)
     return (0.5f * part) + (((subnormal + nothing) * MONITOR_MAGNIFIED) + (rest * MONITOR_CANCELLED));
 }
 
-/* A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536. */
+/* A number for the self-test, at most 0.54 size / 2^halvings away from the center.  More than 16 halvings count as
+ * 16.  seed: from 0 to 65536. */
 static inline float monitor_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;

@@ -27,7 +27,7 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 492u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0x14AD6D3Fu /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0x8E3FED27u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x8D496960u /* all files in src/ must come from the same run of pykernel generate */
+#define MONITOR_STAMP 0xB2E6B45Fu /* all files in src/ must come from the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 1.0.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -61,7 +61,7 @@ enum {
     MONITOR_NOTHING_NEW = -10, /* there is nothing to acknowledge, reject or unlearn; nothing changed */
     /* no two regimes can be merged to make room, or unlearn would leave no normal regime; nothing changed */
     MONITOR_NO_ROOM = -11,
-    MONITOR_ABSENT = -12, /* alarm: more than five consecutive samples were refused; the model did not change */
+    MONITOR_ABSENT = -12, /* alarm: more than five consecutive rows were refused; the model did not change */
     MONITOR_BROKEN_BUILD = -100, /* the self-test's result differs from the PC's: check compiler flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     /* the snapshot is from another model: its layout or the meaning of its numbers differs */
@@ -146,7 +146,7 @@ typedef struct {
     float parts[MONITOR_DIM]; /* each sensor's part of the squared distance */
     /* root of the Gaussian into which two Gaussians are merged */
     float merged[((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)];
-    int32_t nearest; /* the regime that explains the row best */
+    int32_t nearest; /* the normal regime that explains the row best */
     int32_t forbidden; /* 1: a rejected regime explains the row, and no normal regime explains it better */
     int32_t barring; /* the rejected regime that explains the row best */
     int32_t repeater; /* the sensor whose repeats are most surprising */
@@ -220,9 +220,8 @@ int32_t monitor_acknowledge(monitor_t *s);
  * merge. */
 int32_t monitor_reject(monitor_t *s);
 
-/* Remove the newest regime, if it was added after the warm-up, whether by learning, by ``acknowledge`` or by
- * ``reject``.
- * Regimes that were merged to make room for the newest regime stay merged.  O(D^2).
+/* Remove the newest regime, whether it was learned or was added by ``acknowledge`` or ``reject``.  A regime that
+ * was learned in the warm-up stays.  Regimes that were merged to make room for the newest regime stay merged.  O(D^2).
  *
  * Returns DONE, NOTHING_NEW, REFUSED_STATE, or NO_ROOM, which means that no normal regime would be left. */
 int32_t monitor_unlearn(monitor_t *s);

@@ -7,7 +7,7 @@
 #define MONITOR_HPP
 
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x8D496960u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xB2E6B45Fu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

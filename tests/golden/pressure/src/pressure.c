@@ -570,7 +570,7 @@ static void pressure_lower_column_norms(const double *l, double *out, int32_t n)
     }
 }
 
-/* score_i = P_ii, where P includes the newest sample.  O(N^2). */
+/* score_i = P_ii, where P includes all candidates.  O(N^2). */
 static void pressure_inverse_diagonal(pressure_t *s)
 {
     const int32_t n = s->n;
@@ -627,8 +627,9 @@ static int32_t pressure_choose(pressure_t *s)
     return pressure_cheapest(s);
 }
 
-/* beta = alpha - P_:r alpha_r / P_rr, where P includes the newest sample.  Needs P_:r in p.  O(N).
+/* beta = alpha - P_:r alpha_r / P_rr, where P includes all candidates.  O(N).
  *
+ * For a stored vector r, p must contain column r of the stored vectors' P.
  * Mitchinson et al. 2003, eq. 12. */
 static void pressure_project_klms(pressure_t *s, int32_t r)
 {
@@ -717,7 +718,7 @@ static inline double pressure_miss(double y, double value)
     return y - value;
 }
 
-/* Clip the label, then turn s->error from f(x) into the residual y - f(x). */
+/* Clip the label, then turn s->error from f(x) into the error y - f(x). */
 static void pressure_hear(pressure_t *s)
 {
     PRESSURE_LOOP(17)
@@ -786,8 +787,8 @@ static double pressure_similarity(const pressure_t *s)
     return pressure_gaussian(s->nearest_distance);
 }
 
-/* Add the sample's multiplier, or a share of it, to that of the nearest vector.  Returns False if the sum is out of
- * range.  O(1). */
+/* Add the sample's multiplier, or a share of it, to the multiplier of the nearest vector.  O(1).  Returns True;
+ * bearable() checks the range. */
 static bool pressure_give_to_nearest(pressure_t *s)
 {
     const int32_t i = s->nearest;
@@ -1026,7 +1027,9 @@ static void pressure_border(pressure_t *s, int32_t n)
     s->t[row + n] = scale;
 }
 
-/* Add the sample to the stored matrices as vector n, given the results of express().  O(N^2). */
+/* Add the sample to the stored matrices as vector n.  O(N^2).
+ *
+ * Needs the results of express() and combination(). */
 static void pressure_append(pressure_t *s)
 {
     const int32_t n = s->n;
@@ -1064,8 +1067,7 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
     }
 }
 
-/* Whether an error that hear() computed is too large to result from learning.
- * O(1) for each output.
+/* Whether an error that hear() computed is too large to result from learning.  O(1) for each output.
  *
  * With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so no error in the first WILD^2
  * samples can exceed WILD times the label's limit times scale. */
@@ -1082,7 +1084,8 @@ static bool pressure_strays(const pressure_t *s)
     return false;
 }
 
-/* Propose the multiplier eta e for the sample, and the multipliers (1 - eta rho) alpha for the stored vectors.
+/* Propose the multiplier eta e for the sample, where e is the error, and the multipliers (1 - eta rho) alpha for
+ * the stored vectors.
  * Mitchinson et al. 2003, eq. 2-5. */
 static void pressure_propose_gradient(pressure_t *s)
 {
@@ -1116,8 +1119,8 @@ static bool pressure_step_bearable(const pressure_t *s)
     return true;
 }
 
-/* If the sample is close to a vector, add the sample's multiplier to that vector's; else project the sample onto all
- * vectors. */
+/* If the sample is close to a vector, add the sample's multiplier, or a share of it, to the vector's multiplier.
+ * Otherwise project the sample onto all vectors. */
 static bool pressure_adapt_gradient(pressure_t *s, bool close)
 {
     pressure_propose_gradient(s);
@@ -1142,7 +1145,7 @@ static int32_t pressure_absorb(pressure_t *s, bool close)
     return pressure_absorbed(s);
 }
 
-/* Learn a sample as a new vector; if the budget is full, remove one.  O(N^2 + N D). */
+/* Learn a sample as a new vector.  If the budget is full, remove a vector, which may be the new one.  O(N^2 + N D). */
 static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
 {
     const int32_t n = s->n;
@@ -1270,7 +1273,8 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
     return pressure_take(s, x);
 }
 
-/* Compute the distances and kernel values between x and the expansion vectors, and the part of x outside their span. */
+/* Compute the distances and kernel values between x and the expansion vectors.  Also compute kappa,
+ * the part of x outside the span of these vectors. */
 static void pressure_compare(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -1320,7 +1324,7 @@ int32_t pressure_refresh(pressure_t *s)
     return PRESSURE_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
+/* A number from -0.38 to 0.54, computed from ``part``, where |part| <= 1/2, in such a way that broken arithmetic
  * gives another number.
  *
  * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
@@ -1336,7 +1340,8 @@ static inline double pressure_strained(double part)
     return (0.5 * part) + (((subnormal + nothing) * PRESSURE_MAGNIFIED) + (rest * PRESSURE_CANCELLED));
 }
 
-/* A number for the self-test, at most size / 2^(halvings + 1) away from the center; seed: from 0 to 65536. */
+/* A number for the self-test, at most 0.54 size / 2^halvings away from the center.  More than 16 halvings count as
+ * 16.  seed: from 0 to 65536. */
 static inline double pressure_made_up(double center, double size, int32_t halvings, int32_t seed)
 {
     double shrunk = size;

@@ -48,12 +48,11 @@ enum {
     PRESSURE_REFUSED_STATE = -9,
     PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
-    /* the budget was full: the sample replaced the expansion vector that was cheapest to remove */
-    PRESSURE_REPLACED = 2,
+    PRESSURE_REPLACED = 2, /* the sample replaced an expansion vector, usually because the budget was full */
     /* the sample was not stored, usually because the budget was full; multipliers may have changed */
     PRESSURE_DISCARDED = 3,
     PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: it was not stored; multipliers changed */
-    PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
+    PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: it was not stored; multipliers changed */
     /* the model diverged or had an impossible state: it has forgotten all samples, including this one */
     PRESSURE_RESTARTED = 8,
     /* the self-test's result differs from the PC's: check compiler flags and byte order */
@@ -82,8 +81,8 @@ typedef struct {
     int32_t frozen; /* 1: learning is switched off */
     int32_t reserved_stages; /* always zero: keeps the size a multiple of the largest member */
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
-    double y[PRESSURE_OUTPUTS]; /* the target of f(x) */
-    double error[PRESSURE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
+    double y[PRESSURE_OUTPUTS]; /* the target of the rule's prediction */
+    double error[PRESSURE_OUTPUTS]; /* the rule's own prediction k; after hear(), y - k */
     /* Intermediate results.  Every call recomputes them, so they can start at zero. */
     double k[PRESSURE_N_MAX]; /* kernel values between the sample and the expansion vectors */
     double l[PRESSURE_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */
@@ -124,7 +123,8 @@ int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], doub
  * model is then unchanged. */
 int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y);
 
-/* Write the novelty of x to y: the part of x's squared norm that is outside the span of the expansion vectors.
+/* Write the novelty of x to y: in the kernel's feature space, the squared norm of the part of x that is outside the
+ * span of the expansion vectors.
  *
  * The novelty is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).
  * Returns DONE, or REFUSED_INPUT with y unchanged. */

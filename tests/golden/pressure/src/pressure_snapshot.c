@@ -231,7 +231,7 @@ static bool pressure_snapshot_valid_matrices(pressure_stored_t *stored)
 
 /* Whether learning could have led to this state.  O(N^2 + N D).
  *
- * The declared ranges of the fields must have been checked before.  This function also checks that unused elements are
+ * The caller must check the declared ranges of the fields first.  This function also checks that unused elements are
  * zero. */
 static bool pressure_snapshot_keeps(pressure_stored_t *stored)
 {
