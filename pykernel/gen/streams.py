@@ -137,7 +137,7 @@ def stream_of(
     """Return the stream of a check: ``stream`` or, if it is None, a mixed stream.  Raises UserError if ``samples``
     is below 1.
 
-    If the model is a monitor whose alarms the firmware can acknowledge or reject, the finite numbers in the first four
+    If the model is a monitor whose alarms an operator can answer, the finite numbers in the first four
     fifths of a mixed stream are replaced with ``machine_rows``.  Otherwise there would be few alarms and no new states.
     A monitor with a signal stage gets the mixed stream unchanged.
     """

@@ -276,8 +276,9 @@ def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, T
             other, _, _ = verified(course, watch.tell, not winner.learns)
             learner, frozen = (winner, other) if winner.learns else (other, None)
     small = course.smaller(winner)
-    if small is not None:
-        course.finish(small)
+    for trial in (None if winner.learns else learner, small):
+        if trial is not None:
+            course.finish(trial)
     return learner, frozen, small
 
 
