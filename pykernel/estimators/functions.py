@@ -160,7 +160,7 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
 
 
 class RegressesByFunctions(RegressorMixin, Regresses):  # type: ignore[misc]
-    """Mixin for models with one function for each label.
+    """Mixin for regression models with one function for each output.
 
     ``_values`` returns the functions' values as an array of shape (n_samples, n_outputs).
     """

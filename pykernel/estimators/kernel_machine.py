@@ -182,7 +182,7 @@ ATTRIBUTES = {
     "ridge_": """float
         The penalty's weight.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        The model's functions in terms of projection features; ``reduced_.basis`` is the pykernel.bases.basis.Basis. None if
+        The same functions, as linear functions of the features L^-1 k(basis, x), where L L' is the basis's Gram matrix; ``reduced_.basis`` is the pykernel.bases.basis.Basis. None if
         ``basis`` is None. With the KernelFisherClassifier, also None if ``basis`` is an array or positions of samples.""",
     "selection_": """pykernel.training.selection.Selection or None
         All candidates and their errors, or None if there was only one candidate.""",

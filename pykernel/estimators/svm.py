@@ -121,7 +121,7 @@ ATTRIBUTES = {
     "reached_": """str
         A sentence that describes the result with the last basis, and says why the basis did not grow further.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        The model's functions in terms of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
+        The same functions, as linear functions of the features L^-1 k(basis, x), where L L' is the basis's Gram matrix. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
         ``penalty="l1"``.""",
     "candidates_": """list of dict
         The compared widths and ``C``, the best first, with the keys "width", "C", "error" and "press" (mean squared

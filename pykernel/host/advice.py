@@ -452,8 +452,8 @@ class _Adviser:
         return make_spec(content).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump()
 
     def _default(self, budget: bool = False) -> Content | None:
-        """Return the spec's content without the rule and its keys, or None if the default model does not accept the
-        remaining keys.
+        """Return the content of a spec with the default model for the same columns, labels, precision and target, or None
+        if the default model does not accept them.
 
         budget: whether to keep the budget.  With a budget, the default model stores vectors.
         """

@@ -124,14 +124,14 @@ def saved(spec: Spec, memory: Memory) -> bytes:
 def load(model: HostModel, data: bytes) -> None:
     """Load a snapshot into the model.  The model's working memory becomes zero.
 
-    Raises UserError if NAME_load would refuse the snapshot, or if names follow that are invalid or contradict the spec.
+    Raises UserError if NAME_load would refuse the snapshot, or if the names after the snapshot are invalid or contradict the spec.
     The model is then unchanged.
     """
     model.memory.copy_from(read(model.spec, data, engine=model.engine).memory)
 
 
 def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
-    """Read a snapshot.  Raises UserError if NAME_load would refuse it, or if names follow that are invalid or
+    """Read a snapshot.  Raises UserError if NAME_load would refuse it, or if the names after the snapshot are invalid or
     contradict the spec.
 
     where: the beginning of the error's message.

@@ -243,7 +243,7 @@ def read_device(
     trust_code: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Machine, Answers]:
-    """Return the machine that a device has learned, and a function that computes the whole model's answers.  path: the
+    """Return a device's stored vectors as a machine, and a function that computes the answers of the complete model.  path: the
     device's spec.  Raises UserError, one sentence.
     """
     where = Place.of_file(path)

@@ -4,8 +4,8 @@ The annotations are derived from the form of the code alone:
 
 - After a true comparison of x or |x|, an ``assert`` states that x is not NaN and, if |x| is below a limit, that x is
 within ± the limit, because Eva cannot conclude this itself (WP proves the assertion).
-- A call with only integers, such as one that computes a row's position in a triangle, is analysed separately for each
-value of the arguments if a variable that occurs in an index gets the result.
+- If a call takes and returns only integers, and its result is assigned to a variable that occurs in an index, the call
+is analysed separately for each value of its arguments.  An example is the position of a row in a triangle.
 - If a variable starts with the value of a field that is a position or a count, and a loop changes the variable, each
 starting value is analysed separately.
 - A square is analysed separately for both signs of the squared number, because Eva does not know that squares are not

@@ -24,7 +24,7 @@ def around(spec: Any, program: Program) -> Program:
 
 
 def validate(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec that replaces missing inputs if it has a signal stage, or if the mean that it needs is not known."""
+    """If a spec replaces missing inputs, refuse it if it has a signal stage, or if it needs the mean and the mean is not known."""
     chosen = choice(spec)
     if chosen == "refuse":
         return

@@ -106,9 +106,8 @@ def bkfe(
         "alternating": from a random start, Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 are computed in
         turn.  Each of the two steps minimises the objective over one matrix, with the other matrix fixed.  The cost is
         O(N^2 r) per iteration.
-        Each iteration multiplies the error of A by max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the
-        error of the objective by the square of this number.  Convergence is slow if eigenvalues are close together, or
-        if lambda is small.
+        Near the optimum, each iteration multiplies the error of the objective by a constant factor.  The factor is
+        almost 1, so convergence is slow, if the eigenvalues r and r + 1 are close together, or if lambda is small.
     iterations, tolerance
         Only for "alternating".  The computation stops after ``iterations`` iterations, or after an iteration that
         lowers the objective by at most ``tolerance`` times the objective.

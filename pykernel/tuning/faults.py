@@ -354,8 +354,8 @@ def with_faults(
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
     """Yield (rows, faults) for each repetition of the rows: the rows with new faults of one manner, and the list of these faults.
 
-    The manners follow each other in the order of MANNERS, and have equal shares of the ``least`` faults.  If the
-    maximum number of repetitions is reached, a manner has fewer faults.  The kinds of faults are used in turn, in
+    The manners are used in the order of MANNERS, and each gets an equal share of the faults.  least: minimum number of
+    faults in all repetitions.  If the maximum number of repetitions is reached, a manner has fewer faults.  The kinds of faults are used in turn, in
     random order.
     x: (rows, D).  If there are fewer than ROOM rows, each repetition contains them several times.  Yields nothing if all sensors are
     constant, or if no fault is visible.

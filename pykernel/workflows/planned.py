@@ -217,7 +217,7 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         )
     if (limit := report["max_abs"]) is not None:
         codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
-        below = f", but below {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
+        below = f", but below the magnitude of {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
         told.append(
             f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up{below}: the device refuses larger inputs."
         )

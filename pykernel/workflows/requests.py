@@ -345,7 +345,7 @@ class Plan:
     ] = None
     ram: Annotated[
         str | int | None,
-        Opt("Limit for RAM, such as 4k; any removes all limits.", "BYTES", without="the target's, or 16k"),
+        Opt("Limit for RAM, such as 4k; any: no limits at all.", "BYTES", without="the target's, or 16k"),
     ] = None
     flash: Annotated[
         str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's, or 64k")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from pykernel.algorithms.subspace.state import SubspaceStatus
+from pykernel.errors import UserError
 from pykernel.host import snapshot
 from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
@@ -748,3 +749,17 @@ def test_refresh_mends(precision: str) -> None:
     room = 1e-9 if precision == "float64" else 1e-3
     for name, values in good.items():
         np.testing.assert_allclose(model.memory.field(name), values, rtol=0, atol=room * np.abs(values).max())
+
+
+def test_the_first_vectors_are_expressed_with_the_least_shrinkage_that_is_allowed() -> None:
+    """With budget drop, too: below it, L would be halved while its columns are started."""
+    least = 4 * 2.0**-18
+    x = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
+    for budget in BUDGETS:
+        model = HostModel(spec_of("float32", r=4, n=4, update="parametric", budget=budget, shrinkage=least))
+        model.update(x)
+        z = model.features(x)
+        gram = np.exp(-float(KERNELS["gaussian"]["gamma"]) * np.sum((x[:, None] - x[None]) ** 2, axis=2))
+        np.testing.assert_allclose(z @ z.T, gram, atol=2e-3)
+    with pytest.raises(UserError, match=r"4 features and float32, it must be at least 1\.53e-05"):
+        spec_of("float32", r=4, n=4, budget="drop", shrinkage=0.9 * least)

@@ -346,7 +346,10 @@ def test_a_plan_takes_max_abs_from_the_data_and_sentinels_for_missing(folder):
         every = [arm for arm in arms(base, table, None, None) if arm.made.spec is not None]
         assert every and {arm.made.spec.input.max_abs for arm in every} == {largest}
         told = told_of_life({"winner": {"promise": {"other_rows": 0}}, "max_abs": asked.max_abs, "data": asked.read})
-        assert len(told) == 1 and "rounded up, but below -9999: the device refuses larger inputs" in told[0]
+        assert (
+            len(told) == 1
+            and "rounded up, but below the magnitude of -9999: the device refuses larger inputs" in told[0]
+        )
 
 
 def test_a_frozen_spec_knows_its_training(folder, run):

@@ -178,7 +178,7 @@ class SubspaceSection(Section):
         1.0,
         gt=0.5,
         le=1,
-        description="β: factor by which each later sample multiplies a vector's score; 1, or at most 0.99999. With values below 1, the subspace follows changes sooner",
+        description="β: factor by which each later sample multiplies a vector's claim to stay, at first 1; 1, or at most 0.99999. With values below 1, the subspace follows changes sooner",
     )
     insensitivity: float = Field(
         0.0,
