@@ -491,7 +491,7 @@ def _spectrum(signal: SignalSection) -> dict[str, Any]:
     """Return SignalConfig's values for the spectrum."""
     half = capacities(signal, False)["RAW_HALF"]
     levels = half.bit_length() - 1
-    # levels are computed in pairs, except the first, and the second if an odd number of levels follows the first
+    # the first level is computed alone, and the second if an odd number of levels follows; others in pairs
     spans = [2**level for level in range(2 - levels % 2, levels, 2)] or [0]
     return {
         "takes_log": signal.log,

@@ -81,7 +81,7 @@ class Fit(Training):
     kernel: Annotated[
         str,
         Opt(
-            "gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (for kfd).",
+            "gaussian, laplacian, matern12, matern32, matern52, polynomial or linear; with training.model=kfd, also sigmoid.",
             "KERNEL",
             key="kernel.function",
         ),

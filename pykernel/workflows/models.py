@@ -58,7 +58,7 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     if type(model).__module__.startswith("sklearn.model_selection."):  # a search for parameters
         if not hasattr(model, "best_estimator_"):
             raise UserError(
-                f"the {type(model).__name__} has found no model; call its fit first, with refit=True, which is the default"
+                f"the {type(model).__name__} has no best estimator; make it with refit=True, which is the default, and call its fit first"
             )
         return spec_and_memory(model.best_estimator_, name)
     try:

@@ -485,7 +485,7 @@ class Import:
     ] = None
     start: Annotated[Path | None, Opt("If MODEL is a spec: the state of a device.", "FILE", was=("--state",))] = None
     data: Annotated[
-        str | None, Opt("CSV file: rows for the comparison and for --vectors.", "DATA", was=("--check",))
+        str | None, Opt("CSV file: rows for a comparison, and for --vectors.", "DATA", was=("--check",))
     ] = None
     trust_code: Annotated[bool, Opt("Execute the Python file that [kernel] source names.", rare=True)] = False
     force: Force = False

@@ -376,7 +376,7 @@ def test_a_search_is_the_model_that_it_found():
     search = GridSearchCV(
         make_pipeline(StandardScaler(), KernelRidgeRegressor()), {"kernelridgeregressor__ridge": [0.1, 1.0]}, cv=2
     )
-    with pytest.raises(UserError, match="GridSearchCV has found no model; call its fit"):
+    with pytest.raises(UserError, match="GridSearchCV has no best estimator"):
         spec_and_memory(search)
     spec, memory = spec_and_memory(search.fit(x, x[:, 0]), "found")
     assert spec == spec_and_memory(search.best_estimator_, "found")[0] and memory is None
