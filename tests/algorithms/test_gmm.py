@@ -478,7 +478,7 @@ def test_what_learning_cannot_lead_to_is_refused() -> None:
 
 @pytest.mark.parametrize("components", COMPONENTS)
 def test_after_any_life_an_acknowledged_state_can_be_saved(components: int) -> None:
-    """Each takes at least the mean weight; where the bank is full, weights are added to make room."""
+    """An acknowledged state takes at least the mean weight, and a full bank adds two weights to make room for it."""
     rng = np.random.default_rng(0)
     model = HostModel(spec_of(components=components))
     model.update(regime(rng, 30_000))

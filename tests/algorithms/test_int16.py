@@ -499,8 +499,8 @@ def test_a_refusal_of_counts_names_the_offset_where_it_is_the_cure(changes: dict
 # --------------------------------------------------------------------------------------------------- learning
 
 
-def test_a_gain_that_no_answer_was_compared_for_changes_no_answer() -> None:
-    """With late labels it takes longer than the first labels: until then the model answers as without a gain."""
+def test_until_an_answer_is_compared_with_its_label_the_gain_changes_nothing() -> None:
+    """If labels come late, that takes longer than the first labels that the model learns."""
     spec = make_spec(LATE)
     models = HostModel(spec), HostModel(make_spec(LATE | {"label": {**LATE["label"], "gain": False}}))
     x = np.random.default_rng(0).uniform(-3, 3, (300, 2))

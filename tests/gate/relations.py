@@ -402,13 +402,14 @@ def _permuted(case: Case, order: np.ndarray) -> tuple[Spec | None, HostModel | N
 
 @relation(RELATIONS)
 def a_restarted_model_is_a_new_one(case: Case) -> Iterator[str]:
-    """Of what it learned nothing is left; only random numbers go on, and a signal's window."""
-    if not case.model().exists("restart") or case.spec.signal is not None:
+    """Nothing that was learned is left.  Only the random numbers go on, and the window of a signal stays."""
+    if not case.model().exists("restart"):
         return
     model, new = case.model(), case.model()
     case.feed(model, *case.hostile)
     model.call("restart")
-    names = [name for struct in case.program.persistent for name in struct.fields if name != "seeds"]
+    learned = case.spec.inner.program.persistent
+    names = [name for struct in learned for name in struct.fields if name != "seeds"]
     kept = [name for name in names if model.memory.field(name).tobytes() != new.memory.field(name).tobytes()]
     if kept:
         yield f"{', '.join(kept)}: what was learned is still there"
