@@ -690,7 +690,7 @@ FITS = [
 ]
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("how", FITS, ids=" ".join)
 def test_spikes_are_named_and_train_nothing(how, tmp_path, monkeypatch, run):
     """The device takes all other rows, and if it answers with labels, it refuses such a row, as if the table had never held it."""

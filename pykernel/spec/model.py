@@ -6,6 +6,7 @@ the rules that have the key.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import tomllib
@@ -106,12 +107,17 @@ def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
     """Return rule -> declaration in the rule's floating-point family, for all rules that have this section or, if
     ``key`` is given, this key.
     """
-    return {
-        rule: field
-        for rule, family in rules().items()
-        for of, name, field in fields_of(family.spec, rule)
-        if (of, name) == (section, key)
-    }
+    return _declarations(FAMILIES).get((section, key), {})
+
+
+@functools.cache
+def _declarations(families: tuple[Family, ...]) -> dict[tuple[str, str | None], dict[str, FieldInfo]]:
+    found: dict[tuple[str, str | None], dict[str, FieldInfo]] = {}
+    for family in families:
+        for rule in () if _is_int16(family) else family.rules:
+            for section, key, field in fields_of(family.spec, rule):
+                found.setdefault((section, key), {})[rule] = field
+    return found
 
 
 def rate_of(rule: str | None) -> str | None:

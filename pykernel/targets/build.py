@@ -88,6 +88,10 @@ def data_file(name: str) -> str:
     return importlib.resources.files("pykernel.targets").joinpath(name).read_text(encoding="utf-8")
 
 
+class TooLarge(UserError):
+    """A model that does not fit a part's RAM or flash."""
+
+
 @dataclass(frozen=True)
 class Function:
     """The address range of a function."""
@@ -237,7 +241,7 @@ def model_files(
 
 
 def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: int = 0) -> None:
-    """Raise UserError if the model and its stack do not fit the part's RAM.
+    """Raise TooLarge if the model and its stack do not fit the part's RAM.
 
     linked: bytes of RAM that the linked program takes in addition to the model.  stack: measured bytes of stack; if it
     is 0, STACK_ALLOWANCE is assumed, or a quarter of the RAM if that is less.
@@ -245,18 +249,18 @@ def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: i
     part, model, told = target.part, project.figures["ram_bytes"] + linked, "" if stack else "about "
     stack = stack or min(STACK_ALLOWANCE, part.ram.bytes // 4)
     if model + stack > part.ram.bytes:
-        raise UserError(
+        raise TooLarge(
             f"{target.name}: {project.spec.name} needs {model:,} bytes of RAM plus {told}{stack:,} bytes of stack, "
             f"but {part.name} has only {part.ram.bytes:,} bytes of RAM; {less_memory(project.spec)}"
         )
 
 
 def refuse_large_flash(project: Project, image: Image) -> None:
-    """Raise UserError if the linked program does not fit the part's flash."""
+    """Raise TooLarge if the linked program does not fit the part's flash."""
     part = image.target.part
     simpler = "a simpler rule or technique" if project.figures["state_bytes"] else "fewer expansion vectors"
     if image.flash_bytes > part.flash.bytes:
-        raise UserError(
+        raise TooLarge(
             f"{image.target.name}: {project.spec.name} takes {image.flash_bytes:,} bytes of flash, "
             f"but {part.name} has {part.flash.bytes:,}; take {simpler}, or a larger part"
         )

@@ -15,7 +15,7 @@ from pykernel.dialect import Memory
 from pykernel.engine.choice import engines_of_a_check
 from pykernel.errors import CheckFailed, MissingExtra, UserError
 from pykernel.gen.check import Devices, Progress, Reference, Report
-from pykernel.gen.project import Project, build
+from pykernel.gen.project import build
 from pykernel.gen.streams import stream_of
 from pykernel.host.replay import log_header, log_rows
 from pykernel.spec.model import Spec
@@ -24,6 +24,7 @@ from pykernel.targets.board import BAUD, BoardModel, Link, open_line
 from pykernel.targets.bound import Bound, call_bounds
 from pykernel.targets.build import (
     Image,
+    TooLarge,
     emulator_command,
     found_toolchains,
     has_module,
@@ -63,7 +64,7 @@ def check_targets(
     """Run a stream through the host and through the C code on each target, and compare states, statuses and outputs.
 
     names: targets, or "all" for those targets whose tools are installed on this machine, whose parts have enough RAM
-    for the model, and which support the model's precision.
+    and flash for the model, and which support the model's precision.
     chain, emulator: the toolchain and the emulator; None: for each target, the first one that is installed on this
     machine.
     tries: number of tries in the search for the most expensive call; 0 means no search.
@@ -77,16 +78,22 @@ def check_targets(
     say(0.0, "generating C")
     project = build(spec, memory)
     if "all" in names:
-        ways = [way for way in ways if _fits(project, way[0])] or ways[:1]
-    for target, _, _ in ways:
-        refuse_large_ram(project, target)
+        ways = [way for way in ways if project.figures["precision"] in way[0].precisions] or ways[:1]
+    else:
+        for target, _, _ in ways:
+            refuse_large_ram(project, target)
     engine, *others = engines_of_a_check()
     say(0.05, f"simulating with {engine}")
     reference = Reference(project, memory, x, y, engine, devices)
-    rows = []
+    rows, too_large = [], []
     for i, way in enumerate(ways):
         say(0.1 + 0.9 * i / len(ways), f"{way[0].name}: {way[1]}, {way[2]}")
-        rows.append(_row(reference, *way, level=level, seed=seed, tries=tries))
+        try:
+            rows.append(_row(reference, *way, level=level, seed=seed, tries=tries))
+        except TooLarge as error:
+            too_large.append(error)
+    if too_large and not ("all" in names and rows):
+        raise too_large[0]
     witnesses = [reference.witness(other, say) for other in others]
     say(1.0, "done")
     return reference.report(rows, witnesses)
@@ -226,14 +233,6 @@ def found_emulators(target: Target) -> list[Emulator]:
         for name in target.emulators
         if (has_module(name) if name in WHEELS else shutil.which(getattr(target, name).command))
     ]
-
-
-def _fits(project: Project, target: Target) -> bool:
-    try:
-        refuse_large_ram(project, target)
-    except UserError:
-        return False
-    return project.figures["precision"] in target.precisions
 
 
 def _row(

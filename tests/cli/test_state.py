@@ -51,7 +51,7 @@ def write_table(path: Path, x: np.ndarray, y: np.ndarray) -> None:
     path.write_text("\n".join([",".join(names), *lines, ""]))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("kind", SPECS)
 def test_the_device_goes_on_from_the_state_that_simulate_saved(
     kind: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch

@@ -79,7 +79,7 @@ def not_promised(estimator):
     return failing
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(36)
 @pytest.mark.filterwarnings("ignore:.*and a linear model's")
 @parametrize_with_checks(
     [kind() for kind in ALL if not kind.__name__.startswith(("Support", "Trained"))] + OTHERS,

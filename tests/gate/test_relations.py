@@ -13,7 +13,7 @@ from pykernel.spec.model import make_spec
 from tests.gate.models import RECIPES, Covering, declared_models
 from tests.gate.relations import DECLARED, RELATIONS, Case
 
-DAILY, IN_TURN, NIGHTLY = 16, 3, 400
+DAILY, IN_TURN, NIGHTLY = 8, 3, 400
 MODELS = declared_models()
 
 
@@ -23,12 +23,13 @@ def walk(relations, content, seed):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("rule, precision, stage", [each for each in MODELS if each[0] not in RECIPES])
 def test_declared_models(rule, precision, stage):
     walk(RELATIONS | DECLARED, MODELS[rule, precision, stage], 0)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("task, precision, stage", [each for each in MODELS if each[0] in RECIPES])
 def test_default_models(task, precision, stage):
     walk(RELATIONS | DECLARED, MODELS[task, precision, stage], 0)
@@ -59,7 +60,7 @@ def test_classes_that_are_counted_for_their_weights_are_forgotten():
 STANDARDISED = [each for each, content in MODELS.items() if content.get("input", {}).get("standardise")]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("rule, precision, stage", STANDARDISED)
 def test_the_largest_inputs_that_a_spec_allows_leave_a_state_that_learning_gives(rule, precision, stage):
     content, spec = MODELS[rule, precision, stage], None
@@ -86,3 +87,22 @@ def test_a_monitors_alarms_hardly_depend_on_the_order_of_columns():
     )
     assert 0 < np.abs(one - other)[200:, 0].max() < 0.5
     assert (told != also).mean() < 0.005
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("rule, precision, stage", MODELS)
+def test_after_a_long_life_a_state_is_still_one_that_learning_gives(rule, precision, stage):
+    """Sums that no row takes far leave a declared range after tens of thousands of rows, or of calls."""
+    case = Case(MODELS[rule, precision, stage], 0)
+    model = case.model()
+    if not case.program.learns:
+        return
+    (x, y), (far, also) = case.plain, case.hostile
+    for block in range(40):
+        rows = case.rng.integers(case.rows, size=1000)
+        case.feed(model, x[rows], y[rows])
+        assert is_valid(case.spec, model.memory), f"after {block} blocks and a plain one"
+        case.feed(model, far, also)
+        if model.exists("acknowledge"):
+            model.call("acknowledge")
+        assert is_valid(case.spec, model.memory), f"after {block + 1} blocks"

@@ -145,7 +145,7 @@ EVERY: dict[str, Callable[[], Spec]] = {
 }
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("half a minute each")
 @pytest.mark.parametrize("name", EVERY)
 def test_every_program(name: str) -> None:
     """And whatever is called, in any order, samples at every limit; the whole memory is looked at after each call."""

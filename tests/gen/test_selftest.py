@@ -28,7 +28,7 @@ def golden(name):
     return make_spec(tomllib.loads((GOLDEN / f"{name}.toml").read_text()))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @NEEDS
 @pytest.mark.parametrize("name", GOLDENS)
 def test_the_self_test_runs_nearly_every_line(name):
@@ -94,15 +94,17 @@ def test_the_self_tests_of_all_models_run_nearly_every_line():
     assert 1 - left / lines >= LEAST
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(15)
 @NEEDS
 @pytest.mark.parametrize("name", GOLDENS)
-def test_the_evidence_counts_faults_that_a_self_test_notices(name):
+def test_the_evidence_counts_faults_that_a_self_test_notices(name, exhaustive, monkeypatch):
     """Most of those that were put in; none without a self-test: its verdict is what counts."""
-    project, gcc = build(golden(name)), compiler("gcc")
+    project, gcc, least = build(golden(name)), compiler("gcc"), 30 if exhaustive else 10
+    if not exhaustive:
+        monkeypatch.setattr("pykernel.gen.coverage.MOST_FAULTS", 14)
     lines = selftest_coverage(project, gcc).reached
     found = noticed_faults(project, gcc, lines)
-    assert found.lines >= 30 and found.part >= 0.8, found
+    assert found.lines >= least and found.part >= 0.8, found
     path = f"src/{name}.c"
     text, count = re.subn(
         rf"(int32_t {name}_selftest\({name}_t \*s\)\n{{\n)",

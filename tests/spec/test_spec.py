@@ -641,7 +641,7 @@ def test_specs_of_int16_are_equal_whatever_was_asked_of_them(rule: str) -> None:
         assert snapshot.save(HostModel(first)) == snapshot.save(HostModel(second))
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("model", MODELS, ids=" ".join)
 def test_what_a_spec_holds_makes_it_again(model):
     """int16 behind [signal] was refused, and an int16 qklms."""

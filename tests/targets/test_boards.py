@@ -23,6 +23,7 @@ from pykernel.gen.check import Reference
 from pykernel.gen.firmware import CHUNK
 from pykernel.gen.project import build
 from pykernel.gen.streams import mixed_stream
+from pykernel.host.identity import identity
 from pykernel.rows.frames import decoded
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import board
@@ -115,7 +116,7 @@ def test_every_kind_of_model(kind: str, tmp_path: Path) -> None:
     assert model.board.name == "a board" and model.board.compiler.startswith("gcc ")
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @needs_gcc
 @pytest.mark.parametrize("system", boards.STUBS)
 def test_the_programs_of_operating_systems_with_stubs(system: str, tmp_path: Path) -> None:
@@ -276,7 +277,7 @@ def hello(config_hash: int, number: int = 1, protocol: int = board.PROTOCOL) -> 
     return sealed(b"H", number, numbers)
 
 
-OURS = int(built(spec_of()).figures["config_hash"], 16)
+OURS = identity(spec_of()).config_hash
 
 
 @pytest.mark.parametrize(
@@ -375,7 +376,7 @@ def test_a_board_without_a_fault_and_one_that_says_everything_twice() -> None:
     assert checked(faulty(rate=30.0)).name == "a board"  # 300 baud
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_check_ends_with_any_mixture_of_faults(seed: int, exhaustive: bool) -> None:
     ended = set()

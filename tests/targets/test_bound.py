@@ -105,7 +105,7 @@ def run(*words):
 # ------------------------------------------------------------------------------------------ never below what runs
 
 
-@pytest.mark.in_turn(48)
+@pytest.mark.in_turn(144)
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus", "rv32imac", "cortex-m3"])
 @pytest.mark.parametrize("technique", TECHNIQUES)
@@ -349,7 +349,7 @@ AVR = pytest.mark.skipif(not simavr_count.IS_HERE, reason=simavr_count.MISSING)
 
 
 @AVR
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize("precision", MODELS)
 @pytest.mark.parametrize("technique", ["fklms", "nt", "mklms"])

@@ -142,6 +142,7 @@ AVR = pytest.mark.skipif(not (shutil.which("simavr") and shutil.which("avr-gcc")
 
 
 @AVR
+@pytest.mark.in_turn(15)
 @pytest.mark.parametrize("model", ["svr", "products", "waves", "float32", "fitted"])
 def test_tables_lie_in_flash_on_an_avr(model: str) -> None:
     """Of the program as it is linked: `const` alone would lie in RAM.  In ISO C it does, for it has no word for flash."""

@@ -1,5 +1,6 @@
 """Emulated targets: the same bytes as on the host, figures that can be trusted, and checks that bite."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -83,7 +84,7 @@ def m4f():
 # ------------------------------------------------------------------------------------------------ the same bytes
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("target", EACH_TARGET)
 def test_every_target_computes_the_hosts_bytes(target, exhaustive):
     """With wheels alone; statuses of all kinds, refusals among them."""
@@ -108,7 +109,7 @@ MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
 }
 
 
-@pytest.mark.in_turn(96)
+@pytest.mark.in_turn(288)
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4f"])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_preset_rule_and_strategy(name, target):
@@ -145,7 +146,7 @@ def test_a_stack_that_does_not_fit_is_told(monkeypatch):
         model.call("selftest")
 
 
-@pytest.mark.in_turn(120)
+@pytest.mark.in_turn(360)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("rule", "precision"), sorted({model[:2] for model in EVERY_MODEL}))
 def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage):
@@ -273,8 +274,12 @@ def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
     monkeypatch.undo()
     target = find_target("cortex-m4f")
     part = target.part.model_copy(update={"flash": Region(start=0x0800_0000, bytes=4096)})
-    with pytest.raises(UserError, match=r"flow takes [\d,]+ bytes of flash, but STM32F411RE has 4,096"):
-        model_image(build(spec_of()), target.model_copy(update={"part": part}), "zig")
+    small, usual = (target.model_copy(update={"part": part}), "zig", "unicorn"), (target, "zig", "unicorn")
+    sentence = r"flow takes [\d,]+ bytes of flash, but STM32F411RE has 4,096"
+    for names, ways, rows in ((["cortex-m4f"], [small, usual], 0), (["all"], [small], 0), (["all"], [small, usual], 1)):
+        monkeypatch.setattr("pykernel.targets.check.choose", lambda *_, ways=ways: ways)
+        with contextlib.nullcontext() if rows else pytest.raises(UserError, match=sentence):
+            assert len(check_targets(spec_of(), names, samples=20, tries=0).rows) == rows
 
 
 # ------------------------------------------------------------------------------------- figures to be trusted

@@ -108,6 +108,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert "next:" in out and "RMSE of the best" in out and f"--trials {trials} --seed 0 gives the same spec" in out
 
 
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(
     ("target", "precision"),
     [
@@ -254,7 +255,7 @@ def test_limits_are_kept_on_the_target(folder, run, exhaustive):
     assert found["verified"]["update"]["worst"] <= 60_000 and max(found["uses"].values()) <= 1
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("ram", [1000, 120])
 def test_the_first_trial_fits_the_ram_where_any_model_does(folder, run, ram):
     """The time may be over after it."""
@@ -538,7 +539,7 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
         assert spec.accepts(rows[:, :2]).all() and not spec.accepts(np.array([[21.0, 0.0]])).any()
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("kind", "target"), [("classes", None), ("number", "cortex-m0plus")])
 def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target, tmp_path, monkeypatch):
     """In reals, and in int16 for a part without an FPU; and the verdict does not send its user to another model."""
