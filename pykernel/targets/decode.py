@@ -306,7 +306,7 @@ def _avr(
             return None
         bits, _, word, _ = raw(to - 2)
         if word == "ldi" and 16 + (bits >> 4 & 15) == counter and raw(address)[0] & 0x0407 == 0x0401:  # brne
-            return (bits >> 4 & 0xF0) | bits & 15, to - 2
+            return (bits >> 4 & 0xF0) | bits & 15 or 256, to - 2
         skipped = word == "rjmp" and target(to - 2, bits, word) == address - 2
         return (8 * len(body[:-1]), to - 2) if skipped else None  # in C, a shift count is below the width of the type
 

@@ -676,6 +676,7 @@ def test_a_new_project_says_that_nothing_was_run(project):
 
 
 @pytest.mark.usefixtures("one_build")
+@pytest.mark.usefixtures("one_build")
 def test_a_check_is_recorded_with_what_was_run(project, capsys, monkeypatch):
     assert command("check", "flow.toml", "--samples", "500", "--record", "flow", "--json") == 0
     report = json.loads(capsys.readouterr().out)

@@ -24,6 +24,7 @@ from pykernel.targets import bound as bounds
 from pykernel.targets.bound import Code, call_bounds, known_routines
 from pykernel.targets.build import Image, functions_of, model_image
 from pykernel.targets.check import check_targets
+from pykernel.targets.decode import decoder
 from pykernel.targets.flow import Graph, Records, Unbounded, annotate, read_records
 from pykernel.targets.load import load_of
 from pykernel.targets.process_runner import ProcessModel
@@ -346,6 +347,19 @@ def test_loops_that_share_their_turns_are_bounded_together():
 # -------------------------------------------------------------------------------------------------------------- AVR
 
 AVR = pytest.mark.skipif(not simavr_count.IS_HERE, reason=simavr_count.MISSING)
+
+
+@pytest.mark.parametrize("count", range(256))
+def test_a_counted_loop_on_an_avr_turns_as_often_as_its_counter_says(count):
+    """ldi r24, count; lsr r25; dec r24; brne to lsr; ret.  A counter of 0 is 256 turns."""
+    words = [0xE080 | count >> 4 << 8 | count & 15, 0x9596, 0x958A, 0xF7E9, 0x9508]
+    code = b"".join(word.to_bytes(2, "little") for word in [*words, 0])
+    decode = decoder("avr", "avr", lambda at: code[at : at + 4], hex, {0}, Records())
+    (branch,) = (each for each in map(decode, range(0, 10, 2)) if each.limit)
+    turns, left = 1, count - 1 & 255
+    while left:
+        turns, left = turns + 1, left - 1 & 255
+    assert branch.address == 6 and branch.limit == (turns, 0)
 
 
 @AVR

@@ -473,6 +473,7 @@ def as_table(path, x, y):
     np.savetxt(path, np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="", fmt="%.6g")
 
 
+@pytest.mark.exhaustive
 def test_without_a_word_on_labels_both_kinds_are_planned_and_the_question_is_told(folder, run):
     x, y = drifting()
     as_table("soft.csv", x[:600], y[:600])
@@ -539,7 +540,7 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
         assert spec.accepts(rows[:, :2]).all() and not spec.accepts(np.array([[21.0, 0.0]])).any()
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "target"), [("classes", None), ("number", "cortex-m0plus")])
 def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target, tmp_path, monkeypatch):
     """In reals, and in int16 for a part without an FPU; and the verdict does not send its user to another model."""
@@ -1048,6 +1049,7 @@ def test_few_rows_are_told_and_too_few_refused(folder, run):
     assert code == 2 and "the table has 14 rows; a plan needs 20 or more" in err and not (folder / "other").exists()
 
 
+@pytest.mark.exhaustive
 def test_where_no_labels_come_what_the_recording_taught_is_a_candidate(tmp_path, monkeypatch, run):
     """A gain that drops half way: what forgets keeps up to the last row, and is written with its state; it then learns no more."""
     rng = np.random.default_rng(3)
