@@ -262,7 +262,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
 
 @kernel
 def slope(m: WavesModel, o: Index, i: Index, block: Index, at: Index) -> Real:
-    """The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in the block's row of
+    """The derivative of f / u with respect to the angle of sinusoid i.  Its cosine and sine are in the block's row of
     m.h, beginning at place ``at``."""
     return m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1]
 

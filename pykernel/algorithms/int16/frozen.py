@@ -268,8 +268,7 @@ def most_voted(m: Int16FrozenModel) -> Index:
 
 @kernel
 def decide(m: Int16FrozenModel, y: Int[OUTPUTS]) -> None:
-    """Write the values of the functions to y.  If ``clamps`` is set, these values are clipped to the range from low
-    to high."""
+    """Write the values of the functions to y.  [clamps] These values are clipped to the range from low to high."""
     for o in range(len(y)):
         f = as_signed(m.f[o])
         y[o] = clip(f, m.low, m.high) if m.clamps else f

@@ -1135,7 +1135,7 @@ static float flow_noise(const flow_t *s)
     return flow_clipped(flow_ratio(u, known), FLOW_NOISE_LOW, FLOW_NOISE_HIGH);
 }
 
-/* The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in the block's row of
+/* The derivative of f / u with respect to the angle of sinusoid i.  Its cosine and sine are in the block's row of
  * s->h, beginning at place ``at``. */
 static float flow_slope(const flow_t *s, int32_t o, int32_t i, int32_t block, int32_t at)
 {

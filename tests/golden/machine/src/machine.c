@@ -1174,6 +1174,7 @@ static void machine_hear(machine_t *s)
     }
 }
 
+/* The derivative of f / u with respect to the angle of sinusoid i. */
 static float machine_slope(const machine_t *s, int32_t o, int32_t i, int32_t block)
 {
     return (s->b[o][i] * s->h[block][0]) - (s->a[o][i] * s->h[block][1]);
