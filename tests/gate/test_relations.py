@@ -97,9 +97,9 @@ def test_after_a_long_life_a_state_is_still_one_that_learning_gives(rule, precis
     model = case.model()
     if not case.program.learns:
         return
-    (x, y), (far, also) = case.plain, case.hostile
+    (x, y), (far, also), rng = case.plain, case.hostile, case.rng
     for block in range(40):
-        rows = case.rng.integers(case.rows, size=1000)
+        rows = rng.integers(case.rows, size=1000)
         case.feed(model, x[rows], y[rows])
         assert is_valid(case.spec, model.memory), f"after {block} blocks and a plain one"
         case.feed(model, far, also)

@@ -203,14 +203,15 @@ def assert_promises_hold(spec, folder, exhaustive):
     large = 1 + spec.program.state_bytes(spec.memory(project.drop).layout) // 20_000
     seed = int.from_bytes(os.urandom(3), "little") if exhaustive else 0  # each night other states
     for how, count in (("calls", 150), ("forged", 1000), ("garbage", 600)):
-        words = [program, how, str(-(-count // large)), str(seed)]
+        # a third of the forged states are taken; with other seeds each night, a few could all be refused
+        least = 20 if exhaustive and how == "forged" else 1
+        words = [program, how, str(max(least, -(-count // large))), str(seed)]
         run = subprocess.run(
             ["sh", "-c", 'ulimit -s unlimited; exec "$0" "$@"', *words], capture_output=True, text=True
         )
         assert run.returncode == 0, f"{how}, seed {seed}: {run.stderr[-3000:]}\n{spec.to_toml()}"
         said += run.stdout
-    # of a model of a megabyte or more, so few states are forged that all may be refused
-    assert int(re.search(r"(\d+) taken", said)[1]) > 0 or large > 50, said
+    assert int(re.search(r"(\d+) taken", said)[1]) > 0, said
 
 
 @pytest.mark.in_turn(300)
