@@ -66,7 +66,7 @@ demo: setup ## pykernel demo
 	$(BIN)/pykernel demo
 
 site: setup ## the documentation as a site, in build/site; fails at a link that leads nowhere
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f website/mkdocs.yml
 
 clean: ## remove what was built
 	rm -rf .venv build dist *.egg-info pykernel-demo

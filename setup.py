@@ -6,11 +6,13 @@ import tomllib
 from pathlib import Path
 from urllib.parse import urljoin
 
-from setuptools import setup
+from setuptools import find_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
 ROOT = Path(__file__).parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+DATA: dict[str, str] = SETTINGS["tool"]["setuptools"]["package-dir"]
+"""Packages without Python -> their folders."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
 """A link, or a picture, whose target is a file of the project."""
 
@@ -90,6 +92,7 @@ class Wheel(bdist_wheel):
 if __name__ == "__main__":
     setup(
         cmdclass={"bdist_wheel": Wheel},
+        packages=[*find_packages(include=["pykernel*"]), *DATA, "pykernel.data.targets.routines"],
         long_description=page(
             (ROOT / "README.md").read_text(encoding="utf-8"), SETTINGS["project"].get("urls", {}).get("Files")
         ),

@@ -1,12 +1,12 @@
 """A release as its users get it: wheel and sdist, built of what git lists, looked into, installed outside of the tree, tried there.
 
-    python -m tests.release_check [--build | --try] [--python python3.12 ...] [--constraints constraints/oldest.txt] [--dist dist]
+    python -m tests.release_check [--build | --try] [--python python3.12 ...] [--constraints .ci/oldest.txt] [--dist dist]
     python -m tests.release_check --pin
 
 For each Python the wheel runs the demo in a fresh environment without extras, then a part of the suite. What pip builds of the
 sdist must be the wheel's files, byte for byte, and run the demo, too.  Needs a C compiler and the package index.
 
-What builds both is in constraints/build.txt, with versions and digests; --pin writes the newest ones there.  This script needs
+What builds both is in .ci/build.txt, with versions and digests; --pin writes the newest ones there.  This script needs
 nothing but Python: so nothing else runs where the files of a release are built (--build) before others try them (--try).
 """
 
@@ -33,7 +33,7 @@ VERSION = PROJECT["project"]["version"]
 LICENCES = PROJECT["project"]["license-files"]
 LARGEST = 5 * 2**20
 """Most bytes of a wheel or an sdist: more means that something got in."""
-TOOLS = ROOT / "constraints" / "build.txt"
+TOOLS = ROOT / ".ci" / "build.txt"
 PINNED = "# What builds a release: python -m tests.release_check --pin"
 SUITE = (
     "test_public_api.py",
@@ -47,10 +47,23 @@ SUITE = (
 """Every engine, the generator's bytes, compilers, scikit-learn: in about a minute."""
 
 
-def package() -> set[str]:
-    """The files of the package, as both have them."""
-    files = (file for file in (ROOT / "pykernel").rglob("*") if file.is_file() and file.parent.name != "__pycache__")
-    return {file.relative_to(ROOT).as_posix() for file in files}
+FOLDERS = {"pykernel": "pykernel"} | {
+    package.replace(".", "/"): folder for package, folder in PROJECT["tool"]["setuptools"]["package-dir"].items()
+}
+"""Where a folder of the project is installed -> the folder."""
+
+
+def files_of(folder: str) -> set[str]:
+    files = (path for path in (ROOT / folder).rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    return {path.relative_to(ROOT / folder).as_posix() for path in files}
+
+
+def as_installed(place: Path) -> Path:
+    """A copy of the package, with all folders where pip puts them."""
+    for inside, folder in FOLDERS.items():
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, place / inside, ignore=ignored, dirs_exist_ok=True)
+    return place / "pykernel"
 
 
 def faults_of_wheel(wheel: Path) -> list[str]:
@@ -59,7 +72,8 @@ def faults_of_wheel(wheel: Path) -> list[str]:
     about = f"pykernel_mcu-{VERSION}.dist-info"
     wanted = {f"{about}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt")}
     wanted |= {f"{about}/licenses/{name}" for name in LICENCES} | {f"{about}/sboms/pykernel-mcu.cdx.json"}
-    return differences(wheel, names, wanted | package())
+    package = {f"{inside}/{file}" for inside, folder in FOLDERS.items() for file in files_of(folder)}
+    return differences(wheel, names, wanted | package)
 
 
 def faults_of_sdist(sdist: Path) -> list[str]:
@@ -69,7 +83,8 @@ def faults_of_sdist(sdist: Path) -> list[str]:
     names = {path.relative_to(sdist.name.removesuffix(".tar.gz")) for path in files}
     made = {path for path in names if "pykernel_mcu.egg-info" in path.parts}
     wanted = {"pyproject.toml", "setup.py", "README.md", "MANIFEST.in", "PKG-INFO", "setup.cfg", *LICENCES}
-    return differences(sdist, {str(path) for path in names - made}, wanted | package())
+    package = {f"{folder}/{file}" for folder in FOLDERS.values() for file in files_of(folder)}
+    return differences(sdist, {str(path) for path in names - made}, wanted | package)
 
 
 def differences(file: Path, names: Collection[str], wanted: Collection[str]) -> list[str]:
@@ -119,7 +134,7 @@ def built(dist: Path) -> tuple[Path, Path]:
 
 
 def pin() -> str:
-    """What builds a release, as pip would take it now, with versions and digests: the lines of constraints/build.txt."""
+    """What builds a release, as pip would take it now, with versions and digests: the lines of .ci/build.txt."""
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
     report = call(*command, "-qq", "--report", "-", "build", *PROJECT["build-system"]["requires"], cwd=ROOT)
     found = {}
@@ -194,7 +209,7 @@ def main() -> None:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--build", action="store_true", help="build both files and look into them, and nothing else")
     only.add_argument("--try", action="store_true", dest="built", help="build nothing: try the two files in the folder")
-    only.add_argument("--pin", action="store_true", help="write constraints/build.txt anew, and nothing else")
+    only.add_argument("--pin", action="store_true", help="write .ci/build.txt anew, and nothing else")
     given = parser.parse_args()
     if given.pin:
         TOOLS.write_text(pin(), encoding="utf-8")

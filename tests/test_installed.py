@@ -15,7 +15,7 @@ import pytest
 
 from pykernel.errors import EXTRAS
 from tests.gen.test_sbom import misfit
-from tests.release_check import faults_of_wheel
+from tests.release_check import FOLDERS, faults_of_wheel
 from tests.support import ROOT
 from tests.support.compilers import QUICK
 from tests.support.interrupts import PATIENCE
@@ -39,7 +39,8 @@ rule = "nlms"
 def wheel(tmp_path_factory):
     """Built from a copy: setuptools would leave its own there, and put what an older one left into the wheel."""
     source = tmp_path_factory.mktemp("source")
-    shutil.copytree(ROOT / "pykernel", source / "pykernel", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in FOLDERS.values():
+        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, source)
     # without isolation, which would download setuptools

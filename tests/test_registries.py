@@ -139,7 +139,7 @@ def test_the_corpus_has_every_section_and_word():
 
 
 def test_every_target_file_is_a_target_that_specs_and_docs_know():
-    files = {path.stem for path in (ROOT / "pykernel" / "targets").glob("*.toml")}
+    files = {path.stem for path in (ROOT / "targets").glob("*.toml")}
     assert files == {*all_targets()} == {*CPUS}
     pages = (ROOT / "docs" / "guide/boards.md").read_text(encoding="utf-8")
     for name in files:

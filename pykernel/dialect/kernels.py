@@ -169,7 +169,7 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
     """Mark a function that each engine and the C code implement in their own way.  ``implement(precision, jit)``
-    returns the Python function.  The C function is in ``pykernel/runtime_c``, in NAME.h or NAME_PRECISION.h, unless C
+    returns the Python function.  The C function is in ``runtime_c``, in NAME.h or NAME_PRECISION.h, unless C
     needs only a cast.
     """
     return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.resources
 import json
 import re
 import zlib
@@ -182,7 +183,7 @@ def _build(
         files |= recorder_files(spec, context, render)
     files["LICENSE"] = runtime_text("LICENSE")
     files[f"{spec.name}.toml"] = spec.to_toml(complete=True)
-    files["README.md"] = render("README.md", context)
+    files["README.md"] = render("project.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
         files[spec.kernel.source] = spec.custom.source.decode()
     packaged = package_files(files, context, render, checks)
@@ -304,10 +305,14 @@ def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str
     return found
 
 
+def _template(name: str) -> str:
+    return importlib.resources.files("pykernel.data.gen").joinpath(name).read_text(encoding="utf-8")
+
+
 @functools.cache
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("pykernel.gen", "templates"),
+        loader=jinja2.FunctionLoader(_template),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,

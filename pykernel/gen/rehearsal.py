@@ -393,7 +393,7 @@ def distances(plan: Sequence) -> list[int]:
 
 
 def _sound_arithmetic(spec: Spec) -> np.ndarray:
-    """Return the results that IEEE arithmetic gives for the sums in ``pykernel/runtime_c/arithmetic.h``."""
+    """Return the results that IEEE arithmetic gives for the sums in ``runtime_c/arithmetic.h``."""
     one, step = spec.real.real(1), np.finfo(spec.real.dtype).eps
     return np.array([0, 2 * (one + 2 * step)] * 8 + [0, 0, one + step], spec.real.dtype)
 

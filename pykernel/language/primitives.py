@@ -31,7 +31,7 @@ def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precis
 
 def runtime_text(name: str) -> str:
     """Return the unchanged text of a file of runtime_c."""
-    return importlib.resources.files("pykernel.runtime_c").joinpath(name).read_text(encoding="utf-8")
+    return importlib.resources.files("pykernel.data.runtime_c").joinpath(name).read_text(encoding="utf-8")
 
 
 def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None, annotated: bool = False) -> str:
@@ -56,5 +56,5 @@ def primitive_file(name: str, precision: Precision) -> str:
     """Return the name of the file that contains an intrinsic in C.  An intrinsic for integers has one file for all
     precisions.
     """
-    whole = importlib.resources.files("pykernel.runtime_c").joinpath(f"{name}.h").is_file()
+    whole = importlib.resources.files("pykernel.data.runtime_c").joinpath(f"{name}.h").is_file()
     return f"{name}.h" if whole else f"{name}_{precision}.h"

@@ -1,7 +1,7 @@
 """Decode the frames that the firmware of ``generate --for recorder`` sends, and return rows of a table.
 
 A zero byte precedes and follows each frame; the frame contains none (consistent overhead byte stuffing).  A frame
-consists of its kind, its content, and the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  Bytes between
+consists of its kind, its content, and the CRC-32 of both.  gen/log.c lists the kinds.  Bytes between
 frames are other text that the firmware prints.
 """
 

@@ -488,15 +488,13 @@ class Learning(Section):
 
 
 def target_files() -> dict[str, Traversable]:
-    """Return name of a target -> its TOML file.  The files belong to the package ``targets``, and are read as data because
-    this package must not import ``targets``.
-    """
-    files = importlib.resources.files("pykernel.targets").iterdir()
+    """Return name of a target -> its TOML file in the folder ``targets``."""
+    files = importlib.resources.files("pykernel.data.targets").iterdir()
     return {name.removesuffix(".toml"): file for file in files if (name := file.name).endswith(".toml")}
 
 
 CPUS: tuple[str, ...] = tuple(sorted(target_files()))
-"""The CPUs that have a target in pykernel/targets/."""
+"""The CPUs that have a target in the folder ``targets``."""
 if TYPE_CHECKING:
     CPU = str
 else:

@@ -1,6 +1,6 @@
 """A model on a board that is connected by a serial line.  The board runs the firmware of ``generate --for check``.
 
-The board asks and the host answers.  The frames are described in pykernel/gen/templates/check_link.c.
+The board asks and the host answers.  The frames are described in gen/check_link.c.
 """
 
 from __future__ import annotations

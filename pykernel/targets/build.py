@@ -84,8 +84,8 @@ def emulator_command(target: Target, emulator: Program) -> str:
 
 
 def data_file(name: str) -> str:
-    """Return the text of a file in this folder."""
-    return importlib.resources.files("pykernel.targets").joinpath(name).read_text(encoding="utf-8")
+    """Return the text of a file in the folder ``targets``."""
+    return importlib.resources.files("pykernel.data.targets").joinpath(name).read_text(encoding="utf-8")
 
 
 class TooLarge(UserError):

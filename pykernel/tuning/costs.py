@@ -192,7 +192,7 @@ def target_costs(
 def generator_digest() -> str:
     """Return a digest of the tools that turn a spec into instructions: pykernel's generator and targets, the compiler and the emulator."""
     digest = hashlib.sha256()
-    for package in ("language", "gen", "gen.templates", "runtime_c", "targets"):
+    for package in ("language", "gen", "targets", "data.gen", "data.runtime_c", "data.targets"):
         entries = importlib.resources.files(f"pykernel.{package}").iterdir()
         for file in sorted((each for each in entries if each.is_file()), key=lambda each: each.name):
             digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

@@ -23,7 +23,7 @@ def cells_of(path: Path) -> list[dict]:
 
 def test_readers_find_them():
     assert len(NOTEBOOKS) == 3
-    index, nav = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/README.md", "mkdocs.yml"))
+    index, nav = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/README.md", "website/mkdocs.yml"))
     for path in NOTEBOOKS:
         assert f"({path.name})" in index and f": {path.stem}.md\n" in nav
 

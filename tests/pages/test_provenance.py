@@ -15,6 +15,7 @@ from benchmarks.results import MODELS, TREE
 from pykernel.algorithms.revisions import RAISED, Revision
 from pykernel.errors import UserError
 from pykernel.spec.model import load_spec
+from tests.release_check import as_installed
 from tests.support import ROOT
 
 SCRIPT = """
@@ -187,8 +188,8 @@ DIGEST += "import pykernel; print(pykernel.__file__, c_digest(MODELS['kernels'])
 @pytest.mark.exhaustive
 def test_moving_a_module_changes_no_digest_of_c_and_a_changed_formula_does(tmp_path):
     """A copy of everything that generates code, in which the module of elementary functions moves."""
-    for name in ("benchmarks", "pykernel"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    as_installed(tmp_path)
+    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
 
     def found():
         environment = os.environ | {"PYTHONPATH": str(tmp_path)}

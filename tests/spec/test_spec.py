@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib.resources
 import json
 import math
 import pickle
@@ -18,7 +19,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import pykernel
 from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
@@ -126,8 +126,8 @@ def test_a_name_that_hides_what_generated_code_includes_is_refused() -> None:
     """Headers that are included without a folder; some file systems do not tell capitals apart."""
     texts = [
         path.read_text(encoding="utf-8")
-        for folder in ("gen/templates", "runtime_c", "targets")
-        for path in (Path(pykernel.__file__).parent / folder).iterdir()
+        for folder in ("gen", "runtime_c", "targets")
+        for path in importlib.resources.files(f"pykernel.data.{folder}").iterdir()
         if path.is_file()
     ]
     found = {name.lower() for text in texts for name in re.findall(r'#\s*include [<"](\w+)\.h[>"]', text)}

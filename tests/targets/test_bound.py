@@ -49,7 +49,7 @@ def need_gcc(target):
 
 
 READ = {"arm-none-eabi-gcc": "12.2.", "riscv64-unknown-elf-gcc": "12.2.", "avr-gcc": "5.4."}
-"""The versions in whose libraries a person has read the loops, for pykernel/targets/routines/gcc.toml."""
+"""The versions in whose libraries a person has read the loops, for targets/routines/gcc.toml."""
 
 
 def need_read(target):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tomllib
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pydantic
@@ -31,7 +30,7 @@ from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
 from pykernel.tuning.costs import memory_bytes
 from tests.gen.test_check import CHOICES, PRESETS
-from tests.support import ROOT
+from tests.release_check import as_installed
 from tests.support.every_model import LABELS as EVERY_LABEL
 from tests.support.every_model import MODELS as EVERY_MODEL
 from tests.support.every_model import STAGES, content_of
@@ -352,11 +351,10 @@ def test_a_stack_that_meets_the_model_would_be_seen(m4f):
 @pytest.mark.exhaustive
 def test_one_file_adds_a_target(tmp_path):
     """In a copy of what is installed: a spec may name the CPU, limits are known, the model runs there."""
-    package = tmp_path / "pykernel"
-    shutil.copytree(ROOT / "pykernel", package, ignore=shutil.ignore_patterns("__pycache__"))
-    ours = (package / "targets" / "cortex-m3.toml").read_text()
+    package = as_installed(tmp_path)
+    ours = (package / "data" / "targets" / "cortex-m3.toml").read_text()
     assert ours.count("bytes = 65_536") == 1 and ours.count("STM32F103C8") == 1
-    file = package / "targets" / "our-board.toml"
+    file = package / "data" / "targets" / "our-board.toml"
     file.write_text(ours.replace("bytes = 65_536", "bytes = 10_000").replace("STM32F103C8", "OURS"))
     (tmp_path / "known.py").write_text(
         """
@@ -396,8 +394,7 @@ def test_targets_are_complete():
     for name in EIGHT:
         target = targets[name]
         assert target.toolchains == ("gcc", "zig") and target.emulators == ("unicorn", "qemu")
-    folder = Path(targets_build.__file__).parent
-    content = tomllib.loads((folder / "cortex-m4f.toml").read_text())
+    content = tomllib.loads(targets_build.data_file("cortex-m4f.toml"))
     assert make_target("cortex-m4f", content) == targets["cortex-m4f"]
     for broken in (
         {**content, "fpu": "quad"},

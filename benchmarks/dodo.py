@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.results import TREE
 from pykernel.errors import UserError
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 Path(ROOT, "build").mkdir(exist_ok=True)
 DOIT_CONFIG = {"dep_file": "build/doit.db", "verbosity": 2, "default_tasks": ["remeasure"]}
 
