@@ -34,8 +34,8 @@ types: setup ## static types, of everything but the dialect's modules
 layers: setup ## which room imports which
 	$(BIN)/lint-imports --no-cache
 
-golden: setup ## generate tests/golden anew; then read the diff
-	$(BIN)/pytest -q tests/gen/test_golden.py --update-golden
+golden: setup ## write anew what the tree is compared with: golden C, reference pages, the corpus of bits, promises; then read the diff
+	$(BIN)/pytest -q tests/gen/test_golden.py tests/spec/test_schema.py tests/cli/test_cli.py tests/test_promises.py tests/host/test_identity.py --update-golden
 
 .PHONY: release-check licences
 release-check: setup ## wheel and sdist: built, looked into, installed elsewhere and tried there; PYTHONS="python3.12 python3.13"

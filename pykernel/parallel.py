@@ -79,10 +79,7 @@ def checked_jobs(given: int | str | None) -> int | None:
         return None
     if not isinstance(given, bool) and text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
         return int(text)
-    raise UserError(
-        f"{option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}"
-        + ("; Dask clusters are no longer supported, so give each machine a part of the data" if "://" in text else "")
-    )
+    raise UserError(f"{option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}")
 
 
 class Workers:

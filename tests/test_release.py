@@ -12,7 +12,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from pykernel.errors import EXTRAS
-from pykernel.spec.renamed import LEFT, RENAMED
 from tests import release_check
 from tests.release_check import PINNED, PROJECT, TOOLS, VERSION
 from tests.support import DOCS, ROOT
@@ -32,22 +31,6 @@ def test_the_version_stands_in_one_place():
     for path in SOURCES:
         if path.suffix in (".py", ".toml", ".h", ".c", ".md"):
             assert not re.search(rf"\b{re.escape(VERSION)}\b", path.read_text(encoding="utf-8")), path
-
-
-def test_whatever_was_renamed_is_in_the_page_of_migration():
-    page = (DOCS / "migration.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `[")]
-    for section, key, *value in LEFT:
-        (now,) = [
-            row[2]
-            for row in rows
-            if f"[{section}]" in row[0] and row[1] == " ".join(f"`{word}`" for word in (key, *value))
-        ]
-        assert now.startswith("–"), (section, key)
-    for (section, key, *value), new in RENAMED.items():
-        before = f'`{key} = "{value[0]}"' if value and value[0] != "votes" else '"votes"' if value else f"`{key}`"
-        (now,) = [row[2] for row in rows if f"[{section}]" in row[0] and before in row[1]]
-        assert new in now, (section, key)
 
 
 def requirements(extra=None):

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pykernel.request.kinds import File, Words
 from pykernel.request.option import Opt
-from pykernel.request.options import OUT, AllJobs
+from pykernel.request.options import AllJobs
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,6 @@ class Compare:
     ] = None
     precision: Annotated[str, Opt("float32 or float64.", "TYPE")] = "float32"
     jobs: AllJobs = None
-    output: Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", was=OUT)] = Path("compared")
+    output: Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o")] = Path("compared")
 
     shell: ClassVar = ("engine", "json")

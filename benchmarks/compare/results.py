@@ -26,7 +26,7 @@ from pykernel.errors import UNWRITTEN, UserError
 from pykernel.files import whole_file
 from pykernel.host.samples import read_rows
 from pykernel.request.kinds import Words, words
-from pykernel.spec.renamed import word_meant
+from pykernel.spec.suggestions import word_meant
 from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.stage import dump
 

@@ -70,8 +70,6 @@ input until its rounding errors moved the weights of other inputs.
 LAST_PART = Constant(0.01)
 """Factor by which the latest label is multiplied when it is used as an input.  The factor is small so that the expert
 learns little from this input: labels may stay nearly constant for a long time."""
-PIVOT_MOST = Constant(1e6)
-"""Largest element of D that is accepted in a loaded state: earlier versions allowed more than EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
@@ -104,7 +102,7 @@ class Expert(Struct):
     )  # number that is subtracted from the labels
     # weights of the inputs, of the constant 1, and of the latest known labels
     expert_weights: between(Real[OUTPUTS, EXPERT], "-expert_limit", "expert_limit", after="compared")
-    pivots: between(Real[EXPERT], 0, PIVOT_MOST, after="compared")  # D
+    pivots: between(Real[EXPERT], 0, EXPERT_VARIANCE, after="compared")  # D
     factor: between(
         Real[EXPERT * (EXPERT - 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared"
     )  # U above its diagonal, column by column

@@ -144,7 +144,7 @@ class Basis:
         The code of a custom kernel is not stored, only the kernel's name and a hash of its file.
         """
         about = {
-            "format": "pykernel basis 2",
+            "format": "pykernel basis 1",
             "kernel": self.kernel.described(),
             "exact": bool(self.exact),
             "evaluations": int(self.evaluations),
@@ -162,7 +162,7 @@ class Basis:
 
         ``kernel`` is required for a custom kernel, and must be the kernel with which the basis was made.
         """
-        about, arrays = read_npz(path, "pykernel basis 2", "Basis.save")
+        about, arrays = read_npz(path, "pykernel basis 1", "Basis.save")
         try:
             basis = cls(
                 kernel=stored_kernel(about["kernel"], kernel, path),

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 import typer
 
 from pykernel.cli.commands import show
-from pykernel.cli.face import command, options_of
+from pykernel.cli.face import command
 from pykernel.cli.help import PlainCommand, PlainGroup
 from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, say
 from pykernel.errors import UNWRITTEN, CheckFailed, UserError
 from pykernel.parallel import collect_seldom
-from pykernel.request.option import former
-from pykernel.workflows.requests import COMMANDS, GONE
+from pykernel.request.option import hint_for
+from pykernel.workflows.requests import COMMANDS
 
 UsageError = typer.BadParameter.__base__  # click's UsageError, or typer's copy of it
 
@@ -99,14 +99,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def meant(context: Any, option: str | None, message: str) -> str:
     """Return the message about an unknown option or command.
 
-    If another command or an earlier version has this option or command, the message says what to use instead.
+    If another command has this option, or the command is a subcommand, the message says what to use instead.
     """
     if option is None:
-        said = next((said for old, said in GONE.items() if message.startswith(f"No such command '{old}'")), None)
-        return f"{message.split('. ')[0]}; {said}" if said else message
+        whole = next(
+            (name for name in COMMANDS if message.startswith(f"No such command '{name.partition(' ')[2]}'")), None
+        )
+        return f"{message.split('. ')[0]}; it is {whole}" if whole else message
     kind = COMMANDS.get(context.command_path.partition(" ")[2])
-    everywhere = {name for one in COMMANDS.values() for each in options_of(one) for name in each.options}
-    said = kind and former(kind, option, everywhere)
+    said = kind and hint_for(kind, option)
     return f"No such option: {option}; {said}" if said else message
 
 

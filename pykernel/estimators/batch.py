@@ -317,7 +317,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     array([ 99., 101.])
     >>> print(model.to_spec("wave").to_toml())  # doctest: +ELLIPSIS
     name = "wave"
-    format = 2
+    format = 1
     precision = "float32"
     ...
     """

@@ -272,7 +272,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     array([-1.,  1.])
     >>> print(model.to_spec("wave").to_toml())  # doctest: +ELLIPSIS
     name = "wave"
-    format = 2
+    format = 1
     precision = "float32"
     ...
 

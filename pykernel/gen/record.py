@@ -32,9 +32,7 @@ from pykernel.gen.write import (
 from pykernel.host import snapshot
 from pykernel.spec.model import Spec
 
-COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
-MORE = ("coverage", "faults", "sizes", "command")
-"""Columns that are missing from records of earlier versions."""
+COLUMNS = ("built", "target", "samples", "stream", "equal", "state", "bounds", "coverage", "faults", "sizes", "command")
 CPPCHECK = "cppcheck --std=c99 --platform=arm32-wchar_t4 --quiet --addon=misra -DFLT_RADIX=2 -DFLT_MANT_DIG=24 -DDBL_MANT_DIG=53 -DFLT_EVAL_METHOD=0".split()
 SIZES = {
     "flash_bytes": "flash",
@@ -158,10 +156,7 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
     """Return the rows in the folder's manifest.  Raises UserError if the manifest cannot be read."""
     try:
         rows = read_manifest(folder).get("checks", [])
-        found = [
-            _cells({key: str(row[key]) for key in (*COLUMNS, "bounds")} | {key: str(row.get(key, "")) for key in MORE})
-            for row in rows
-        ]
+        found = [_cells({key: str(row[key]) for key in COLUMNS}) for row in rows]
         forms = {"bounds": BOUNDS, "coverage": COVERAGE, "faults": COVERAGE}
         if not all(form.fullmatch(row[key]) for row in found for key, form in forms.items()):
             raise ValueError("bounds")

@@ -15,8 +15,7 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_FORMAT = 1
-"""The version of manifest.json, under the key "format".  An older manifest lacks this key; it has the spec's keys under
-"spec", and the extents directly in "figures"."""
+"""The version of manifest.json, under the key "format"."""
 MANIFEST_LIMIT = 2**24
 """Largest size of a manifest.json, in bytes.  A manifest has no tables, so it is small."""
 

@@ -29,7 +29,7 @@ from pykernel.spec.base import Names, require_order
 from pykernel.spec.model import Spec, visible_name
 
 MAGIC = b"PKSN"
-VERSION = 2
+VERSION = 1
 HEADER = struct.Struct("<4sIIII")
 TRAILER = struct.Struct("<I")
 NAMES_HEADER = struct.pack("<4sI", b"PKNM", 1)  # magic, version

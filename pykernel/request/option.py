@@ -1,7 +1,7 @@
 """Declare each argument of a command once.
 
 The declaration contains the shell's option, Python's argument and its documentation, the check of the value, and the
-argument's former names.
+option's names in other commands.
 A *request* is a frozen dataclass whose fields are the arguments of a command.  Each field is annotated with an ``Opt``.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
 from pathlib import Path
 from types import NoneType
@@ -30,8 +30,8 @@ class Opt:
     text: the field's meaning, in a sentence.  value: what ``--help`` calls the field's value, such as "FILE".  key: the
     spec's section and key, if the shell takes the field as --set KEY=VALUE.  short: another name in the shell, such as
     "-o".  without: what happens if the option is not given, or None if the default value shows this.  rare: ``--help``
-    lists only the option's name.  needed: the shell requires the option.  was: the option's names in earlier versions
-    or in other commands.  more: a sentence about values that only Python accepts.  hint: what the user may have meant
+    lists only the option's name.  needed: the shell requires the option.  elsewhere: the option's names in other
+    commands.  more: a sentence about values that only Python accepts.  hint: what the user may have meant
     by an invalid value.  least, most, above: limits of a number.  reads: for a spec, the key of the function that reads
     the file, in ``READERS`` of pykernel/cli/face.py.  kind: the value's type in the shell, if this type does not follow
     from the field's type.
@@ -45,7 +45,7 @@ class Opt:
     without: str | None = None
     rare: bool = False
     needed: bool = False
-    was: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     more: str = ""
     hint: str = ""
     least: float | None = None
@@ -236,17 +236,14 @@ def schema(kind: Any) -> dict[str, Any]:
     }
 
 
-def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
-    """Return a hint for an option of another command or of an earlier version, or None if there is no hint.  The hint
-    names this command's replacement, or says why the command has no such option.
+def hint_for(kind: Any, word: str) -> str | None:
+    """Return a hint for an option that a command does not have, or None if there is no hint.  The hint names this command's
+    option for the same thing, or the spec's key, or says why the command has neither.
 
-    word: the option.  everywhere: the options of all commands.
+    word: the option, which another command may have.
     """
-    if said := getattr(kind, "gone", {}).get(word):
+    if said := getattr(kind, "instead", {}).get(word):
         return said
     named = ((each, word == f"--{each.name.strip('_').replace('_', '-')}") for each in declared(kind))
-    found = next((each for each, same in named if word in each.opt.was or (same and each.opt.key)), None)
-    if found is None:
-        return None
-    name = found.options[0] + (f"={found.opt.value}" if found.opt.key else "")
-    return f"here it is {name}" if word in everywhere else f"it is {name} now"
+    found = next((each for each, same in named if word in each.opt.elsewhere or (same and each.opt.key)), None)
+    return None if found is None else f"here it is {found.options[0]}{f'={found.opt.value}' if found.opt.key else ''}"

@@ -19,18 +19,11 @@ OneTable = Annotated[File, Arg("A CSV file; - reads standard input.", "DATA", ki
 
 # -------------------------------------------------------------------------------------------------------------- options
 
-REPORTED = ("--plot", "--figure")
-Report = Annotated[File | None, Opt("A report, FILE.html.", "FILE", was=REPORTED)]
-FolderReport = Annotated[
-    File | None, Opt("A report, FILE.html.", "FILE", without="FOLDER/report.html", rare=True, was=REPORTED)
-]
-OUT = ("--out",)
-STARTS = ("--state", "--data")
-SpecOut = Annotated[File | None, Opt("The spec to write.", "SPEC", short="-o", needed=True, was=OUT)]
-StateOut = Annotated[File | None, Opt("The snapshot to write.", "FILE", short="-o", needed=True, was=OUT)]
-Folder = Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", was=OUT)]
-MostVectors = Annotated[int, Opt("Maximum number of stored vectors.", "N", short="-n", was=("--n", "--vectors"))]
-Inputs = Annotated[Words, Opt("The inputs' columns.", "A,B", without="all others with numbers", was=("--columns",))]
+Report = Annotated[File | None, Opt("A report, FILE.html.", "FILE")]
+FolderReport = Annotated[File | None, Opt("A report, FILE.html.", "FILE", without="FOLDER/report.html", rare=True)]
+StateOut = Annotated[File | None, Opt("The snapshot to write.", "FILE", short="-o", needed=True)]
+Folder = Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o")]
+Inputs = Annotated[Words, Opt("The inputs' columns.", "A,B", without="all others with numbers")]
 Precision = Annotated[str, Opt("float32, float64 or int16.", "TYPE", key="precision")]
 Name = Annotated[
     str | None, Opt("Prefix of all names in C.", "NAME", key="name", without="the name of the spec's file")
@@ -42,7 +35,6 @@ AllJobs = Annotated[
         "N",
         without="chosen to save time",
         rare=True,
-        was=("--scheduler", "--workers"),
     ),
 ]
 Delay = Annotated[int, Opt("Labels arrive K rows (with [signal], K steps) late.", "K")]
@@ -52,7 +44,6 @@ Only = Annotated[
         "Rules or techniques to try, like rls,frozen/trained.",
         "RULE|TECHNIQUE",
         kind=list[str],
-        was=("--rule", "--technique"),
     ),
 ]
 Targets = Annotated[Words, Opt("Run on this emulated CPU; all: on every one.", "TARGET", kind=list[str])]
@@ -66,10 +57,6 @@ Watched = Annotated[Any, Py("Object that receives progress and messages.")]
 
 # ----------------------------------------------------------------------- hints for options that a command does not take
 
-ANEW = dict.fromkeys(
-    ("--results", "--checkpoint"),
-    "interrupted work starts again from the beginning; Ctrl-C ends a plan and keeps the best model so far",
-)
 THE_TABLE = {"--data": "give the table without an option name"}
 OF_SPEC = {
     "--classes": "the spec has them, in [label] classes",

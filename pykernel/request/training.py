@@ -49,7 +49,6 @@ class Training:
             "METHOD",
             key="training.method",
             without="auto",
-            was=("--basis",),
         ),
     ] = None
     with_: Annotated[
@@ -85,7 +84,6 @@ class Training:
             "error|press",
             key="training.by",
             without="error for classes, press for numbers",
-            was=("--score",),
         ),
     ] = None
     loss: Annotated[

@@ -35,9 +35,8 @@ from pykernel.spec.sections import (
 )
 from pykernel.spec.signal import SignalSection
 
-FORMAT: Literal[2] = 2
-"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had some additional keys;
-all other keys mean the same in both formats."""
+FORMAT: Literal[1] = 1
+"""Version of a spec's keys and of their meaning, as in docs/versions.md."""
 
 
 def is_prefix(name: str) -> bool:
@@ -69,7 +68,7 @@ class Keys(Section):
     name: str = Field(
         description="prefix of every symbol and file in C; it has 1 to 31 characters (a-z, 0-9, `_`), starts with a letter, does not end with `_`, and does not contain `__`"
     )
-    format: Literal[1, 2] = Field(
+    format: Literal[1] = Field(
         FORMAT, description="version of the spec's keys and their meaning, as in docs/versions.md"
     )
     precision: Literal["float32", "float64"] = Field("float32", description="number format, on the PC and in C")

@@ -45,7 +45,6 @@ from pykernel.spec.families.spectrum import SPECTRUM_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import STATE_LIMIT, Family
 from pykernel.spec.keys import FORMAT
-from pykernel.spec.renamed import LEFT, RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
@@ -60,6 +59,7 @@ from pykernel.spec.sections import (
     visible_name,
 )
 from pykernel.spec.signal import SignalSection
+from pykernel.spec.suggestions import word_meant
 
 __all__ = ["DIM_LIMIT", "N_MAX_LIMIT", "OUTPUTS_LIMIT", "Spec", "load_spec", "make_spec", "shown_value", "visible_name"]
 
@@ -270,15 +270,10 @@ def _judged(content: Any, written: bool) -> Spec:
 def _need_format(content: Any) -> None:
     """Refuse a spec in another format before checking anything else, because its keys may have other meanings."""
     number = content.get("format", FORMAT) if isinstance(content, Mapping) else FORMAT
-    if type(number) is int and 1 <= number <= FORMAT:
+    if type(number) is int and number == FORMAT:
         return
-    said = f"format is {shown_value(number)}"
-    if type(number) is int and number == 0:
-        raise _Refused(
-            f"{said}, which belongs to versions before 0.3; see docs/migration.md for the keys that changed, then write format = {FORMAT}"
-        )
     newer = "install a newer version" if type(number) is int and number > FORMAT else f"write format = {FORMAT}"
-    raise _Refused(f"{said}; this version of pykernel reads formats 1 and {FORMAT}: {newer}")
+    raise _Refused(f"format is {shown_value(number)}; this version of pykernel reads format {FORMAT}: {newer}")
 
 
 def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
@@ -420,8 +415,6 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
     kept: dict[str, Any] = {}
     for section, given in content.items():
         keys, own = given if isinstance(given, Mapping) else {}, (section, None) in mine
-        for key, value in keys.items():
-            _refuse_old_names(section, key, value)
         others = {} if own else declared(section)
         if (not own and not others) or (own and not isinstance(given, Mapping)):
             kept[section] = given  # pydantic refuses it later with a clear message
@@ -457,15 +450,6 @@ def _matters(
     if not any(_same(value, field.default) for field in (*having.values(), *_beside(kind, section, key))):
         raise _Refused(f"[{section}] {key} {_owned(having, rule)}")
     return False
-
-
-def _refuse_old_names(section: str, key: str, value: Any) -> None:
-    word = value if isinstance(value, str) else ""
-    for name, said, shown in (((section, key), key, "{}"), ((section, key, word), f'{key} "{word}"', '"{}"')):
-        if name in RENAMED:
-            raise _Refused(f"[{section}] {said} is called {shown.format(RENAMED[name])} now")
-        if name in LEFT:
-            raise _Refused(f"[{section}] {said} is no longer a key of a spec: {LEFT[name]}")
 
 
 def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pykernel.spec.renamed import word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     NAME_LIMIT,
@@ -23,6 +22,7 @@ from pykernel.spec.sections import (
     different,
     shown_value,
 )
+from pykernel.spec.suggestions import word_meant
 
 CHANNELS_LIMIT = 64
 WINDOW_LIMIT = 65536

@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal
 from pykernel.request.kinds import File, Numbers
 from pykernel.request.option import Opt
 from pykernel.request.options import (
-    OUT,
     THE_TABLE,
     AllJobs,
     Classes,
@@ -28,7 +27,6 @@ from pykernel.workflows.models import Model, Watched
 MANY_ROWS = 1000
 """All cores are used if rows * vectors^2 is at least the cube of this number.  Below that, several cores save no time."""
 DEFAULT_RIDGE = 0.1
-N_MAX = ("--n", "--vectors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +51,7 @@ class Fit(Training):
     data: Table
     _: KW_ONLY
     output: Annotated[
-        File | None, Opt("Spec to write; FILE.npz for the basis alone.", "SPEC", short="-o", needed=True, was=OUT)
+        File | None, Opt("Spec to write; FILE.npz for the basis alone.", "SPEC", short="-o", needed=True)
     ] = None
     label: Annotated[str | None, Opt("The label's column, or its position in .npy.", "Y", without="a basis")] = None
     inputs: Inputs = None
@@ -64,7 +62,6 @@ class Fit(Training):
             "SPEC",
             without="none",
             kind=Path,
-            was=("--signal",),
             more="If fit trained the spec's model, a new model is trained on this table in the same way.",
         ),
     ] = None
@@ -101,7 +98,7 @@ class Fit(Training):
             "N",
             short="-n",
             without="as many as train in 1 min; basis 100, coordinates 64",
-            was=N_MAX,
+            elsewhere=("--vectors",),
         ),
     ] = None
     flash: Annotated[str | int | None, Opt("Limit for vectors and weights.", "BYTES")] = None
@@ -123,15 +120,7 @@ class Fit(Training):
     watch: Watched = QUIET
 
     shell: ClassVar = ("json",)
-    gone: ClassVar = THE_TABLE | {
-        "--learn": "here it is --set learning.rule=nystrom-rls",
-        "--kfd": "here it is --set learning.rule=kfd",
-        "--save": "give --output a name that ends with .npz to save only the basis",
-        "--checkpoint": "choosing a basis takes minutes at most; after an interruption, it starts again from the beginning",
-        "--shards": "a basis is chosen from all rows at once",
-        "--no-standardise": "here it is --set training.standardise=false",
-    }
-    was: ClassVar = ("basis",)
+    instead: ClassVar = THE_TABLE | {"--save": "give --output a name that ends with .npz to save only the basis"}
 
     @property
     def of_basis(self) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pykernel.errors import UserError
 from pykernel.request.option import Arg, Opt, Py
-from pykernel.request.options import STARTS
 from pykernel.telling import Watch
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ Start = Annotated[
         "Start from this state, or learn these rows first.",
         "FILE",
         kind=Path,
-        was=STARTS,
+        elsewhere=("--data",),
         more="Or arrays (x, y).",
     ),
 ]

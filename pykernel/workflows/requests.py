@@ -14,9 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pykernel.request.kinds import File, Files, Numbers
 from pykernel.request.option import Arg, Opt, Py
 from pykernel.request.options import (
-    ANEW,
     OF_SPEC,
-    OUT,
     THE_TABLE,
     AllJobs,
     Delay,
@@ -63,7 +61,7 @@ class Demo:
     watch: Watched = QUIET
 
     shell: ClassVar = ("engine", "json")
-    gone: ClassVar = dict.fromkeys(("--n-max", "-n"), "the demo shows the default model, which stores no vectors")
+    instead: ClassVar = dict.fromkeys(("--n-max", "-n"), "the demo shows the default model, which stores no vectors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +100,7 @@ class Simulate:
     delay: Delay = 0
     refresh_every: Annotated[int, Opt("Call the model's refresh after every N rows.", "N", without="never")] = 0
     train_every: Annotated[int, Opt("Call the model's train after every N labels.", "N", without="never")] = 0
-    output: Annotated[File | None, Opt("Write each row's answer.", "CSV", short="-o", was=OUT)] = None
+    output: Annotated[File | None, Opt("Write each row's answer.", "CSV", short="-o")] = None
     report: Report = None
     save: Annotated[
         File | None, Opt("Write the learned state, for generate --start.", "STATE", more="For many devices, a folder.")
@@ -112,7 +110,7 @@ class Simulate:
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
-    gone: ClassVar = OF_SPEC | THE_TABLE | ANEW
+    instead: ClassVar = OF_SPEC | THE_TABLE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +141,7 @@ class Generate:
     """
 
     model: GivenModel
-    output: Annotated[File, Opt("Where the project goes.", "FOLDER", short="-o", needed=True, was=OUT)]
+    output: Annotated[File, Opt("Where the project goes.", "FOLDER", short="-o", needed=True)]
     _: KW_ONLY
     name: Annotated[str | None, Py("Prefix of every symbol and file; by default the spec's name.")] = None
     memory: Annotated[State | None, Py("A learned state to start from; by default, that of the estimator.")] = None
@@ -159,10 +157,7 @@ class Generate:
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "json")
-    gone: ClassVar = OF_SPEC | {
-        "--micropython": "here it is --for micropython",
-        "--with-check": "it is --for check now",
-    }
+    instead: ClassVar = OF_SPEC
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,7 +205,7 @@ class Check:
     ] = None
     data: Annotated[
         Files | None,
-        Opt("Rows to learn; each file gets a new model.", "DATA", without="random ones", kind=str, was=("--check",)),
+        Opt("Rows to learn; each file gets a new model.", "DATA", without="random ones", kind=str),
     ] = None
     log: Annotated[File | None, Opt("Write the board's results, for pykernel state replay.", "CSV", rare=True)] = None
     samples: Annotated[
@@ -232,7 +227,7 @@ class Check:
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
-    gone: ClassVar = OF_SPEC
+    instead: ClassVar = OF_SPEC
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,21 +258,19 @@ class Prove:
             "state|snapshot|wild|finite",
             without="state and snapshot",
             kind=list[str],
-            was=("--level",),
+            elsewhere=("--level",),
         ),
     ] = ("state", "snapshot")
     call: Annotated[
         str | Sequence[str] | None, Opt("Only this call, such as update; may be repeated.", "NAME", kind=list[str])
     ] = None
     timeout: Annotated[float, Opt("Seconds for the analysis of one call.", "S", above=0)] = 600.0
-    output: Annotated[File | None, Opt("Keep annotated C, drivers and logs here.", "FOLDER", short="-o", was=OUT)] = (
-        None
-    )
+    output: Annotated[File | None, Opt("Keep annotated C, drivers and logs here.", "FOLDER", short="-o")] = None
     record: Record = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "json")
-    gone: ClassVar = OF_SPEC
+    instead: ClassVar = OF_SPEC
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,13 +292,13 @@ class Page:
     model: GivenModel
     data: OneTable
     _: KW_ONLY
-    output: Annotated[File, Opt("The page to write.", "HTML", short="-o", needed=True, was=OUT)]
+    output: Annotated[File, Opt("The page to write.", "HTML", short="-o", needed=True)]
     target: Targets = None
     force: Force = False
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "json")
-    gone: ClassVar = OF_SPEC | THE_TABLE
+    instead: ClassVar = OF_SPEC | THE_TABLE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -332,7 +325,7 @@ class Plan:
     inputs: Inputs = None
     spec: Annotated[
         Model | None,
-        Opt("Spec that names columns.", "SPEC", reads="plain", kind=Path, was=("--signal",), more="In Python, a Spec."),
+        Opt("Spec that names columns.", "SPEC", reads="plain", kind=Path, more="In Python, a Spec."),
     ] = None
     labels: Annotated[
         Literal["always", "never"] | None,
@@ -372,17 +365,11 @@ class Plan:
     watch: Watched = QUIET
 
     shell: ClassVar = ("engine", "json")
-    gone: ClassVar = {
+    instead: ClassVar = {
         **THE_TABLE,
-        **ANEW,
         **dict.fromkeys(("--n-max", "-n", "--vectors"), "plan chooses the size, within --ram and --flash"),
-        **dict.fromkeys(
-            ("--by", "--score"), "plan compares models by RMSE, or by error rate if the labels are classes"
-        ),
         "--classes": OF_SPEC["--classes"],
         "--name": OF_SPEC["--name"],
-        "--no-limits": "here it is --ram any",
-        "--rounds": "plan tries models for a limited time: give --time, or --trials",
     }
 
 
@@ -417,7 +404,7 @@ class TableOf:
         ),
     ]
     _: KW_ONLY
-    output: Annotated[File, Opt("The .npy or .csv file to write.", "FILE", short="-o", needed=True, was=OUT)]
+    output: Annotated[File, Opt("The .npy or .csv file to write.", "FILE", short="-o", needed=True)]
     inputs: Inputs = None
     label: Annotated[str | None, Opt("For .csv: a column that is copied unchanged, as the last one.", "Y")] = None
     codes: Annotated[
@@ -429,8 +416,7 @@ class TableOf:
     watch: Watched = QUIET
 
     shell: ClassVar = ("json",)
-    gone: ClassVar = THE_TABLE
-    was: ClassVar = ("convert",)
+    instead: ClassVar = THE_TABLE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -455,7 +441,7 @@ class Import:
 
     model: Annotated[Path, Arg("An .onnx file, or a spec.", "MODEL")]
     _: KW_ONLY
-    output: Annotated[Path, Opt("The spec to write.", "SPEC", short="-o", needed=True, was=OUT)]
+    output: Annotated[Path, Opt("The spec to write.", "SPEC", short="-o", needed=True)]
     name: Name = None
     precision: Precision = "float32"
     max_abs: Annotated[
@@ -465,12 +451,9 @@ class Import:
             "X",
             key="input.max_abs",
             without="from the vectors",
-            was=("--limit",),
         ),
     ] = None
-    inputs: Annotated[
-        str | None, Opt("Names of the inputs.", "A,B", without="as the model was fitted", was=("--columns",))
-    ] = None
+    inputs: Annotated[str | None, Opt("Names of the inputs.", "A,B", without="as the model was fitted")] = None
     label: Annotated[str | None, Opt("Column of true values, for simulate; A,B for several labels.", "Y")] = None
     classes: Annotated[
         str | None, Opt("Names of the classes, in order.", "A,B", key="label.classes", without="as text")
@@ -481,23 +464,15 @@ class Import:
     ] = "auto"
     vectors: Annotated[
         int | None,
-        Opt("Fewer vectors, trained anew.", "N", without="the model's", was=("--n-max", "-n")),
+        Opt("Fewer vectors, trained anew.", "N", without="the model's", elsewhere=("--n-max", "-n")),
     ] = None
-    start: Annotated[Path | None, Opt("If MODEL is a spec: the state of a device.", "FILE", was=("--state",))] = None
-    data: Annotated[
-        str | None, Opt("CSV file: rows for a comparison, and for --vectors.", "DATA", was=("--check",))
-    ] = None
+    start: Annotated[Path | None, Opt("If MODEL is a spec: the state of a device.", "FILE")] = None
+    data: Annotated[str | None, Opt("CSV file: rows for a comparison, and for --vectors.", "DATA")] = None
     trust_code: Annotated[bool, Opt("Execute the Python file that [kernel] source names.", rare=True)] = False
     force: Force = False
     watch: Watched = QUIET
 
     shell: ClassVar = ("json",)
-    gone: ClassVar = {
-        **dict.fromkeys(
-            ("--kernel", "--jitter"), "it was for GPyTorch's .safetensors files, which are no longer imported"
-        ),
-        "--trust": "it was for .skops files, which are no longer imported: save the estimator as ONNX",
-    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -524,7 +499,6 @@ class Info:
     about: Annotated[Literal["targets", "schema", "commands"], Arg("targets, schema or commands.", "WHAT")] = "targets"
 
     shell: ClassVar = ("json",)
-    was: ClassVar = ("targets", "schema")
 
 
 COMMANDS: dict[str, Any] = {
@@ -544,9 +518,3 @@ COMMANDS: dict[str, Any] = {
     "table": TableOf,
     "info": Info,
 }
-GONE = {
-    "compare": "it is python -m benchmarks.compare now, in the repository",
-    "sweep": "it is plan --only now, which names the rules and techniques to try; --ram any removes all limits",
-    **{old: f"it is {name} now" for name, kind in COMMANDS.items() for old in getattr(kind, "was", ())},
-}
-"""A command of earlier versions -> what replaces it."""

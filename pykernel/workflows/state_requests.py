@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar
 from pykernel.request.kinds import File, Files
 from pykernel.request.option import Arg, Opt
 from pykernel.request.options import (
-    ANEW,
     OF_SPEC,
     THE_TABLE,
     AllJobs,
@@ -49,7 +48,6 @@ class Show:
     ]
 
     shell: ClassVar = ("trust_code", "json")
-    was: ClassVar = ("snapshot",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +74,6 @@ class Migrate:
     force: Force = False
 
     shell: ClassVar = ("trust_code", "json")
-    was: ClassVar = ("migrate",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,8 +114,7 @@ class Merge:
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "json")
-    was: ClassVar = ("merge",)
-    gone: ClassVar = OF_SPEC | {"--data": "to evaluate the merged state on a recording, use pykernel simulate"}
+    instead: ClassVar = OF_SPEC | {"--data": "to evaluate the merged state on a recording, use pykernel simulate"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,11 +141,10 @@ class Replay:
     model: GivenModel
     data: Annotated[Files, Arg("A table (-: stdin); many devices: folder or tables.", "LOG…", kind=list[str])]
     _: KW_ONLY
-    end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
+    end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE")] = None
     start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None
     jobs: AllJobs = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
-    gone: ClassVar = OF_SPEC | ANEW | {"--log": THE_TABLE["--data"]}
-    was: ClassVar = ("replay",)
+    instead: ClassVar = OF_SPEC | {"--log": THE_TABLE["--data"]}

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.online import hooks
+from pykernel.algorithms.online.budget import budgeted
+from pykernel.algorithms.online.gradient import adapt_gradient, propose_gradient
+from pykernel.algorithms.online.klms import KLMS, similarity
+from pykernel.algorithms.online.state import OnlineModel, OnlineStatus
+from pykernel.algorithms.online.techniques import TECHNIQUES
+from pykernel.dialect import kernel, real
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec
@@ -38,6 +44,38 @@ def test_equal_labels_are_learned_as_one(rule: str) -> None:
     np.testing.assert_array_equal(three.update(x, np.tile(y[:, None], 3)), one.update(x, y))
     np.testing.assert_array_equal(in_use(three, "v"), in_use(one, "v"))
     np.testing.assert_allclose(in_use(three, "alpha"), np.tile(in_use(one, "alpha"), 3), rtol=0, atol=1e-9)
+
+
+@kernel
+def half_a_step(m: OnlineModel) -> None:
+    """The gradient rules' step, halved: a rule of its own."""
+    propose_gradient(m)
+    for o in range(len(m.error)):
+        if m.drafts:
+            m.beta[m.n[0], o] = real(0.5) * m.beta[m.n[0], o]
+        else:
+            m.step[o] = real(0.5) * m.step[o]
+
+
+HALVED = budgeted({hooks.propose: half_a_step, hooks.adapt: adapt_gradient, hooks.share_of_nearest: similarity})
+
+
+@pytest.mark.parametrize("when", ["after", "before"])
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_every_step_is_the_rule_s_own(technique: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half the step with eta is the step with eta / 2, to the bit: for stored samples, absorbed ones and full models."""
+    x, y = sinc(400)
+    x[::7] = x[3]
+    keys: dict[str, Any] = {"rule": "klms", "when": when, "force": True}
+    usual = HostModel(spec_of(technique, 8, eta=0.25, **keys))
+    seen = usual.update(x, y)
+    assert {OnlineStatus.REPLACED, OnlineStatus.MERGED} <= {*seen} and OnlineStatus.RESTARTED not in seen
+    spec = spec_of(technique, 8, eta=0.5, **keys)
+    monkeypatch.setattr(spec.family, "programs", HALVED)
+    own = HostModel(spec)
+    np.testing.assert_array_equal(own.update(x, y), seen)
+    for field in ("n", "v", "alpha"):
+        assert own.memory.field(field).tobytes() == usual.memory.field(field).tobytes(), field
 
 
 # ------------------------------------------------------------------------------------------ least squares

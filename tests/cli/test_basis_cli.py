@@ -693,7 +693,6 @@ def test_interrupted_nothing_is_written(folder):
         ("nothing.csv --output b.npz", "no such file"),
         ("nothing.npy --output b.npz", "no such file"),
         ("flow.txt --output b.npz", "cannot be read in parts"),
-        ("flow.npy --output b.npz --checkpoint c.npz", "after an interruption, it starts again"),
         ("zeros.npy --output b.npz --set kernel.function=linear", "no row can be chosen"),
         ("flow.npy --output a.toml --label 2 --set training.ridge=0", "must be above zero"),
     ],

@@ -25,7 +25,6 @@ from pykernel.workflows.prove import Proved
 from pykernel.workflows.requests import COMMANDS as REQUESTS
 from tests.cli.test_workflows import MONITOR, SPEC
 from tests.support import ROOT
-from tests.support.promises import keeps
 
 SIGNAL = 'name = "s"\n[signal]\nchannels = ["a", "b"]\nwindow = 8\nhop = 4\nfeatures = ["mean", "rms"]\n[label]\ncolumn = "y"\n'
 BOTH = 'name = "both"\n[input]\ncolumns = ["a"]\n[label]\ncolumns = ["b", "y"]\n[learning]\nrule = "nlms"\n'
@@ -247,11 +246,6 @@ def test_keys_are_what_the_glossary_says(reports):
         for figures in report.get("simple", {}).values():
             assert "error" in figures or report.get("measure") in (None, *figures)
     assert written > 20
-
-
-def test_a_later_version_keeps_every_key(reports, pytestconfig):
-    found = {f"{called(words)} {path}": each for words, report in reports for path, each in paths(report)}
-    keeps(pytestconfig, "keys of --json", found)
 
 
 def test_columns_that_help_explains_are_printed(reports, pages):

@@ -9,7 +9,6 @@ changes.  After a deliberate change: pytest tests/host/test_identity.py --update
 import functools
 import itertools
 import json
-import re
 import tomllib
 import typing
 from pathlib import Path
@@ -486,7 +485,7 @@ def test_a_written_spec_has_every_key_and_is_the_same_model(tmp_path, exhaustive
         text = spec.to_toml(complete=True)
         (tmp_path / "m.toml").write_text(text, encoding="utf-8")
         again, said = load_spec(tmp_path / "m.toml"), tomllib.loads(text)
-        assert "format = 2\n" in text and again.to_toml(complete=True) == text, name
+        assert "format = 1\n" in text and again.to_toml(complete=True) == text, name
         assert identity(again) == identity(spec), name
         for section, key, _ in fields_of(type(spec), spec.learning.rule):
             if key is None or section not in said or not spec.has(section, key):
@@ -497,17 +496,15 @@ def test_a_written_spec_has_every_key_and_is_the_same_model(tmp_path, exhaustive
 
 
 def test_a_spec_of_another_format_is_refused():
-    """One of format 1 is read, for what is left of it means the same, and written as one of the present format."""
+    """Whatever else there is: its keys, words and sections may be of that format."""
     content = content_of("klms", "float32", "plain")
-    old = make_spec(content | {"format": 1})
-    assert identity(old) == identity(make_spec(content)) and "format = 2\n" in old.to_toml()
-    # whatever else there is: its keys, words and sections may be of that format
     later = {"precision": "int8", "learning": {"rule": "newrule"}, "signal": {"new": 1}, "new": {"key": 1}}
     for number, remedy in (
-        (0, "belongs to versions before 0.3; see docs/migration.md for the keys that changed, then write format = 2"),
-        (3, "this version of pykernel reads formats 1 and 2: install a newer version"),
-        *((each, "write format = 2") for each in (-1, True, "1", 1.0, None, [1])),
+        (2, "install a newer version"),
+        *((each, "write format = 1") for each in (0, -1, True, "1", 1.0, None, [1])),
     ):
         for other in ({}, later, {"name": None}):
-            with pytest.raises(UserError, match=rf"^spec: format is [^;]+[;,] .*{re.escape(remedy)}$"):
+            with pytest.raises(
+                UserError, match=rf"^spec: format is [^;]+; this version of pykernel reads format 1: {remedy}$"
+            ):
                 make_spec(content | other | {"format": number})

@@ -169,7 +169,7 @@ def test_a_snapshot_is_laid_out_as_documented():
     figures = built(spec).figures
     assert len(data) == figures["snapshot_bytes"] == figures["state_bytes"] + 24
     magic, version, state_kind, sequence, count = struct.unpack_from("<4sIIII", data)
-    assert (magic, version, sequence, count) == (b"PKSN", 2, 7, figures["state_bytes"])
+    assert (magic, version, sequence, count) == (b"PKSN", 1, 7, figures["state_bytes"])
     assert f"#define FLOW_STATE_KIND 0x{state_kind:08X}u " in built(spec).files["src/flow.h"]
     assert data[20 : 20 + 16] == model.memory.field("v").tobytes()[:8] + model.memory.field("alpha").tobytes()[:8]
     assert struct.unpack("<I", data[-4:])[0] == zlib.crc32(data[:-4])
@@ -405,7 +405,7 @@ def test_other_models_are_foreign_and_other_versions_have_another_format():
     assert device.load(sealed(spec, pruned)) == DONE
     for changes, status, sentence in (
         ({"magic": b"ELF!"}, MISSING, "is not a snapshot"),
-        ({"version": 1}, FORMAT, "has format 1"),
+        ({"version": 2}, FORMAT, "has format 2"),
         ({"hash": 1}, FOREIGN, "state of kind 00000001"),
         ({"count": 4}, BROKEN, "says that the state has 4;"),
         ({"count": 2**32 - 1}, BROKEN, "says that the state has 4294967295;"),
@@ -417,7 +417,7 @@ def test_other_models_are_foreign_and_other_versions_have_another_format():
     # of two slots, what is nearest to a snapshot of this model says why there is none; a format comes before nothing at all
     slots = {
         MISSING: b"\xff" * device.size,
-        FORMAT: sealed(spec, pruned, version=1),
+        FORMAT: sealed(spec, pruned, version=2),
         FOREIGN: sealed(spec, pruned, hash=1),
         BROKEN: sealed(spec, pruned, count=4),
     }

@@ -447,7 +447,7 @@ def test_links_lead_somewhere():
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
-        for file in re.findall(r"`((?:tests|benchmarks|pykernel)/[\w./-]+)`", text):
+        for file in re.findall(r"`((?:tests|benchmarks|pykernel|gen|runtime_c|targets)/[\w./-]+)`", text):
             assert (ROOT / file).exists(), f"{page.name}: {file}"
 
 

@@ -75,7 +75,7 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
         f"error is {mean:.2f} times the error of the best simple predictor (geometric mean), and {worst:.2f} times at worst"
         in words
     )
-    assert f"The former default, `krls-t` with 32 vectors, has a geometric mean of {before:.2f}," in words
+    assert f"`krls-t` with 32 vectors has a geometric mean of {before:.2f}," in words
     assert (
         f"better than `krls-t` on {(own['numbers'] < stored['numbers']).sum()} of {len(own['numbers'])} streams,"
         in words

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import importlib.resources
 import json
@@ -12,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,8 +29,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, RULES
 from pykernel.spec.keys import is_prefix
-from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, rules, sections
-from pykernel.spec.renamed import LEFT, RENAMED
+from pykernel.spec.model import DIM_LIMIT, keys_of, load_spec, make_spec, rules, sections
 from pykernel.spec.sections import CPUS
 from tests.support.custom_kernels import products, rational_quadratic
 from tests.support.every_model import MODELS, content_of
@@ -213,25 +211,6 @@ def test_a_range_stands_for_its_columns() -> None:
         (["x1", "x0..x3"], "has the name 'x1' twice"),
     ):
         assert why in refusal(merged(input={"columns": columns}))
-
-
-@pytest.mark.parametrize("old", [*RENAMED, *LEFT], ids=" ".join)
-def test_an_old_name_is_refused_with_the_new_one(old: tuple[str, ...]) -> None:
-    """Whatever its value is; and the name is one that there is, as the old one no longer is.  Without a new one, with what to do."""
-    section, key, *word = old
-    fields = keys_of(section)
-    for value in word or (1.0, [1.0, 1.0], "x"):
-        vectors = {"vectors": [[0.0, 1.0]]} if section == "expansion" else {}
-        content = merged(**{section: {**BASE.get(section, {}), **vectors, key: value}})
-        before = copy.deepcopy(content)
-        quote, named = '"' * len(word), f'{key} "{value}"' if word else key
-        now = (
-            f"called {quote}{RENAMED[old]}{quote} now" if old in RENAMED else f"no longer a key of a spec: {LEFT[old]}"
-        )
-        assert refusal(content) == f"flow.toml: [{section}] {named} is {now}"
-        assert content == before
-    names = get_args(next(iter(declared(section, key).values())).annotation) if word else fields
-    assert old[-1] not in names and RENAMED.get(old, next(iter(names))) in names
 
 
 @pytest.mark.parametrize("content", [
@@ -731,6 +710,3 @@ def test_alarms_are_of_the_monitor_alone():
         told = refusal(base | {"novelty": {}, section: keys})
         assert_is_one_sentence(told, f"[{section}]")
         assert told.endswith("(no rule is named, and [novelty] selects gmm)"), told
-    assert_is_one_sentence(
-        refusal(base | {"novelty": {"threshold": 0.5}}), "[novelty] threshold is no longer a key of a spec"
-    )

@@ -2,18 +2,21 @@
 
 import json
 
+from packaging.version import Version
+
+from tests.release_check import VERSION
 from tests.support import ROOT
 
 FILE = ROOT / "tests" / "promises.json"
 
 
 def keeps(pytestconfig, what, now):
-    """Whether all that was promised is there as it was; now: name -> type, number or signature.  ``--update-golden`` adds what is new and
-    changes nothing else."""
+    """Whether what is there is what was promised; now: name -> type, number or signature.  ``--update-golden`` writes it down;
+    once a version has been published, it only adds."""
     promised = json.loads(FILE.read_text(encoding="utf-8"))
     if pytestconfig.getoption("--update-golden"):
-        promised[what] = now | promised.get(what, {})
+        promised[what] = now | ({} if Version(VERSION).is_prerelease else promised.get(what, {}))
         text = json.dumps(promised, indent=1, sort_keys=True, ensure_ascii=False)
         FILE.write_text(text + "\n", encoding="utf-8")
-    assert len(promised[what]) > 50
-    assert {name: value for name, value in promised[what].items() if now.get(name) != value} == {}
+    assert len(promised[what]) > 25
+    assert promised[what] == now, f"{what}: run pytest tests/test_promises.py --update-golden, and read the diff"

@@ -8,9 +8,7 @@ from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
 from pykernel.algorithms.online.candidates import commit, largest_step, only_grows, stand_alone, step_bearable
 from pykernel.algorithms.online.complex_inverse import ASTRAY, MOST_WRONG, border_complex, column_error, express_complex
-from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
 from pykernel.algorithms.online.hooks import (
-    absorbed,
     adapt,
     assimilate,
     combines,
@@ -52,16 +50,14 @@ from pykernel.algorithms.online.state import (
     alike_stored,
     expand,
     intact,
-    kept,
     measure,
     present,
-    settle,
 )
 from pykernel.algorithms.online.truncation import stale, trim
 from pykernel.algorithms.online.validity import keeps
 from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.vectors import zero
-from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, absolute, kernel, real
+from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, kernel, real
 from pykernel.dialect.program import Budget, Entry, OnHost, Programs
 
 # ---------------------------------------------------------------------------------------------------- questions
@@ -189,88 +185,21 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
 
 
 @kernel
-def exchange(m: OnlineModel, x: Real[DIM], r: Index, close: Bool, spanned: Bool) -> Index:
-    """Remove vector r from a full model.  Store the sample unless it is near another vector or in the span of the others.  O(N^2 + N D)."""
-    n = m.n[0]
-    at = r
-    commit(m)
-    grow_older(m)
-    if m.keeps_ages and close:
-        m.age[m.nearest[0]] = 0
-    take_out(m, r, n)
-    if close or spanned:
-        close_gap(m, r)
-        return absorbed(m)
-    if keeps_order(m):
-        close_gap(m, r)
-        at = n - 1
-        if m.keeps_factor:
-            express(m, at)
-            combination(m, at)
-        if m.keeps_complex:
-            express_complex(m, at)
-        append(m)
-    put_in(m, x, at, n)
-    return OnlineStatus.REPLACED
+def remove_one(m: OnlineModel) -> Index:
+    """Remove the stored vector with the smallest cost, without learning a sample.  O(N^2 + N D).
 
-
-@kernel
-def renew(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn a sample in a full model: first remove a vector, then compute f(x) with the reduced model.  O(N^2 + N D).
-
-    Mitchinson et al. 2003, section 3.
+    The configuration must set ``rounds`` and ``drafts``, but not ``newest_only``.  The PC also calls this kernel, to move a
+    state into a smaller budget.
     """
-    n = m.n[0]
     stand_alone(m)
     r = choose(m)
     project(m, r)
     if not bearable(m, r):
-        return OnlineStatus.RESTARTED
-    present(m, x)
-    m.nearest_distance[0] = m.distance[r]
-    m.nearest[0] = r
-    for i in range(n):
-        if i != r and (m.nearest[0] == r or m.distance[i] < m.nearest_distance[0]):
-            m.nearest_distance[0] = m.distance[i]
-            m.nearest[0] = i
-    for o in range(len(m.error)):
-        value = real(0)
-        for i in range(n):
-            if i != r:
-                value += m.beta[i, o] * m.k[i]
-                m.beta[i, o] = kept(m, m.beta[i, o])
-        m.error[o] = value if m.unit else m.norm[0] * value
-    hear(m)
-    for o in range(len(m.error)):
-        if not m.unit:
-            m.error[o] = m.error[o] / m.norm[0]
-        m.step[o] = settle(limited(m, m.eta * m.error[o]) if m.unit else limited_by_norm(m, m.eta * m.error[o]))
-        if not (absolute(m.step[o]) <= m.alpha_limit):
-            return OnlineStatus.RESTARTED
-    close = n > 1 and m.nearest_distance[0] <= m.ald_distance
-    spanned = False
-    if m.keeps_factor:
-        # compute the sample as a combination of the remaining vectors
-        express(m, n)
-        if not belongs(m):
-            return OnlineStatus.RESTARTED
-        combination(m, n)
-        share = m.u[r] * (real(1) / m.p[r])
-        spanned = m.kappa[0] + m.u[r] * share <= m.ald_threshold
-        if spanned and not close:
-            for i in range(n):
-                if i != r:
-                    for o in range(len(m.error)):
-                        m.beta[i, o] += (m.u[i] - m.p[i] * share) * m.step[o]
-    for o in range(len(m.error)):
-        m.beta[n, o] = m.step[o]
-    fits = True
-    if close:
-        shared = give_to_nearest(m)
-        fits = shared
-    if not fits or not bearable(m, r):
-        return OnlineStatus.RESTARTED
-    return exchange(m, x, r, close, spanned)
+        return OnlineStatus.REFUSED_MULTIPLIER
+    commit(m)
+    take_out(m, r, m.n[0])
+    close_gap(m, r)
+    return Status.DONE
 
 
 @kernel
@@ -332,9 +261,14 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
         # where k(x, x) is near zero, a label within its limit could require a multiplier that is too large
         if not m.unit and not (m.norm[0] * m.alpha_limit >= real(4) * m.label_limit):
             return OnlineStatus.REFUSED_MULTIPLIER
+    replaces = False
     if m.before:
+        # a full model first loses a vector; then the rule learns the sample with the reduced model (section 3)
         if m.n[0] == len(m.v):
-            return renew(m, x)
+            removed = remove_one(m)
+            if removed < 0:
+                return OnlineStatus.RESTARTED
+            replaces = True
     present(m, x)
     hear(m)
     if m.unit:
@@ -376,6 +310,9 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.truncates_old or m.truncates_small or (m.thresholds and not m.newest_only):
         if status > 0:
             trim(m)
+    if m.before:
+        if replaces and status == OnlineStatus.ADDED:
+            return OnlineStatus.REPLACED
     return status
 
 
@@ -410,24 +347,6 @@ def refresh(m: OnlineModel) -> Index:
     if not fits:
         begin_anew(m)
         return OnlineStatus.RESTARTED
-    return Status.DONE
-
-
-@kernel
-def remove_one(m: OnlineModel) -> Index:
-    """Remove the stored vector with the smallest cost, without learning a sample.  O(N^2 + N D).
-
-    The configuration must set ``rounds`` and ``drafts``, but not ``newest_only``.  The PC calls this kernel to move a state
-    into a smaller budget.
-    """
-    stand_alone(m)
-    r = choose(m)
-    project(m, r)
-    if not bearable(m, r):
-        return OnlineStatus.REFUSED_MULTIPLIER
-    commit(m)
-    take_out(m, r, m.n[0])
-    close_gap(m, r)
     return Status.DONE
 
 

@@ -2,7 +2,7 @@
 
 from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.online.candidates import step_bearable
-from pykernel.algorithms.online.hooks import share_of_nearest
+from pykernel.algorithms.online.hooks import propose, share_of_nearest
 from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.online.state import OnlineModel, kept, settle
 from pykernel.dialect import Bool, Real, absolute, kernel
@@ -65,8 +65,8 @@ def give_to_nearest(m: OnlineModel) -> Bool:
 @kernel
 def adapt_gradient(m: OnlineModel, close: Bool) -> Bool:
     """If the sample is close to a vector, add the sample's multiplier, or a share of it, to the vector's multiplier.
-    Otherwise project the sample onto all vectors."""
-    propose_gradient(m)
+    Otherwise project the sample onto all vectors.  The multiplier is the one that the rule proposes."""
+    propose(m)
     fits = step_bearable(m)
     if close:
         shared = give_to_nearest(m)

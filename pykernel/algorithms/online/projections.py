@@ -132,7 +132,7 @@ def project_bounded(m: OnlineModel, r: Index) -> None:
         if i != r:
             m.q[i] = likeness(m, i, r)
             total += absolute(m.q[i])
-    if not m.before and r < n:
+    if r < n:
         # count the newest sample, unless it is stored already and the loop above has counted it
         if not (m.rounds and m.newest[0] == 0):
             total += absolute(m.k[r])

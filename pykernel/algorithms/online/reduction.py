@@ -255,7 +255,7 @@ def close_gap(m: OnlineModel, r: Index) -> None:
             m.distance[i] = m.distance[i + 1]
         if m.keeps_overlap:
             m.overlap[i] = m.overlap[i + 1]
-        if m.keeps_overlap or m.before:
+        if m.keeps_overlap:
             m.k[i] = m.k[i + 1]
     for j in range(len(m.v[0])):
         m.v[last, j] = real(0)

@@ -7,16 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pykernel.algorithms.online.ald_krls import ALD_KRLS
-from pykernel.algorithms.online.fb_krls import FB_KRLS
-from pykernel.algorithms.online.klms import KLMS, QKLMS
-from pykernel.algorithms.online.knlms import KNLMS
-from pykernel.algorithms.online.krls_t import KRLS_T
 from pykernel.algorithms.online.projections import PROJECTIONS, ProjectionRule
 from pykernel.algorithms.online.techniques import AT, NT, TECHNIQUES, Technique
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
-from pykernel.spec.families.online_keys import GRADIENT, GROWING, RECURSIVE, SELECTING, TIES, KernelLearning, Reduction
+from pykernel.spec.families.online_keys import RULES, TIES, KernelLearning, OnlineRule, Reduction
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
     AnyInput,
@@ -25,27 +20,11 @@ from pykernel.spec.sections import (
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
 """Smallest allowed ratio of noise variance to the function's variance.  Smaller ratios would be lost in rounding errors."""
 
-LEAST_RIDGE = {"sw-krls": 1e-3, "fb-krls": 1e-2}
-"""Smallest ridge in float32, for rules that keep no covariance.  A label's rounding error leads to an error in the multipliers that
-is 1 / ridge times as large.  In fb-krls, these errors accumulate for as long as a vector is stored."""
-
 LEAST_RELABELLED = 1e-3
 """Smallest ridge with `relabel`, which changes the stored labels.
 
 The mean squared error on a sinc function was 2e-5 with this ridge, and 1e5 with a ridge of 1e-7.
 """
-
-RULES: dict[str, Mapping[LabelKind, Program]] = {
-    "klms": KLMS,
-    "qklms": QKLMS,
-    "krls-t": KRLS_T,
-    "fb-krls": FB_KRLS,
-    "sw-krls": FB_KRLS,
-    "ald-krls": ALD_KRLS,
-    "knlms": KNLMS,
-}
-"""sw-krls, least squares on a sliding window, is a variant of fb-krls that stores every sample and removes the oldest one."""
-
 
 FAILS = {
     ("nt", "fklms"): 3.10e4,
@@ -103,25 +82,24 @@ class Choices:
     keeps: the members of ``KEPT`` that are stored.
     """
 
-    rule: str
+    rule: OnlineRule
     technique: Technique
     projection: ProjectionRule
     keeps: frozenset[str]
     thresholds: bool
     newest_only: bool
     before: bool
-    stores_all: bool
 
     @classmethod
     def of(cls, spec: KernelSpec) -> Choices:
-        reduction, rule = spec.reduction, spec.learning.rule
+        reduction, rule = spec.reduction, RULES[spec.learning.rule]
         technique, named = TECHNIQUES[reduction.technique], reduction.projection
-        if rule in GROWING:  # no vector is ever removed
+        if rule.grows:
             technique, named = NT, "none"
-        if rule == "sw-krls":
+        if rule.slides:
             technique, named = AT, "klms"
         projection = PROJECTIONS[technique.projection if named is None else named]
-        keeps = {*technique.keeps, *projection.keeps, *(["factor"] if rule in RECURSIVE else [])}
+        keeps = {*technique.keeps, *projection.keeps, *(["factor"] if rule.recursive else [])}
         if reduction.tie != "smaller" or reduction.truncate_age is not None:
             keeps.add("ages")
         if reduction.candidates == "newest" and reduction.lambda_max is None:
@@ -136,7 +114,6 @@ class Choices:
             thresholds=reduction.lambda_max is not None,
             newest_only=reduction.candidates == "newest",
             before=reduction.when == "before",
-            stores_all=rule == "sw-krls",
         )
 
     @property
@@ -145,7 +122,7 @@ class Choices:
 
     @property
     def drafts(self) -> bool:
-        plain = self.projection.name == "none" and self.rule in GRADIENT
+        plain = self.projection.name == "none" and self.rule.gradient
         return not plain or not self.keeps.isdisjoint({"factor", "complex"}) or self.rounds
 
 
@@ -160,20 +137,20 @@ class KernelModels:
     online = True
     spec = KernelSpec
 
-    def __init__(self, *rules: str) -> None:
-        self.rules: Mapping[str, str] = dict.fromkeys(rules, "kernel")
-        self.programs = RULES[rules[0]]
+    def __init__(self, programs: Mapping[LabelKind, Program]) -> None:
+        self.rules: Mapping[str, str] = {name: "kernel" for name, rule in RULES.items() if rule.programs is programs}
+        self.programs = programs
 
     def validate(self, spec: KernelSpec, refuse: Refuse) -> None:
         self._complain_of_kernel(spec, refuse)
         self._complain_of_learning(spec, refuse)
         self._complain_of_ridge(spec, refuse)
-        if not Choices.of(spec).stores_all:
+        if not RULES[spec.learning.rule].slides:
             self._complain_of_matrices(spec, refuse)
             self._complain_of_reduction(spec, refuse)
         self._complain_of_pairs(spec, refuse)
         stages.validate(spec, refuse)
-        if spec.learning.rule in ("fb-krls", "sw-krls"):
+        if RULES[spec.learning.rule].least_ridge:
             stages.refuse_moving(spec, refuse, spec.learning.rule)
 
     def _complain_of_kernel(self, spec: KernelSpec, refuse: Refuse) -> None:
@@ -195,7 +172,11 @@ class KernelModels:
                 "[kernel] coef0",
                 f"is {kernel.coef0:g}; it must be 0 or more, otherwise the kernel is not positive definite",
             )
-        if rule == "qklms" and kernel.function not in kernel_settings.UNIT and spec.learning.quantisation >= 1:
+        if (
+            "quantisation" in RULES[rule].keys
+            and kernel.function not in kernel_settings.UNIT
+            and spec.learning.quantisation >= 1
+        ):
             refuse(
                 "[learning] quantisation",
                 f"is {spec.learning.quantisation:g}; with a {kernel.function} kernel it is the sine of the angle between "
@@ -214,7 +195,7 @@ class KernelModels:
 
     def _complain_of_learning(self, spec: KernelSpec, refuse: Refuse) -> None:
         learning, limit, narrow = spec.learning, spec.label_max_abs, spec.precision == "float32"
-        if learning.rule in GRADIENT:
+        if RULES[learning.rule].gradient:
             if learning.eta * learning.rho >= 1:
                 refuse(
                     "[learning] rho",
@@ -244,13 +225,13 @@ class KernelModels:
                 f"is {ridge_of(spec):g}; with relabel = true it must be {LEAST_RELABELLED:g} or more: with a smaller ridge, changed "
                 "labels lead to huge multipliers",
             )
-        if learning.rule == "krls-t":
+        if "noise" in RULES[learning.rule].keys:
             least, most = NOISE_LEAST[spec.precision], 1e15 if narrow else 1e80
             near = 0.9999 if narrow else 1 - 1e-9
             if near < learning.forgetting < 1:
                 refuse(
                     "[learning] forgetting",
-                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1, or {near} or less; between these "
+                    f"is {learning.forgetting}; with {learning.rule} in {spec.precision} it must be 1, or {near} or less; between these "
                     "values the variance is lost in rounding errors",
                 )
             if learning.noise != "auto" and learning.noise < least:
@@ -260,20 +241,17 @@ class KernelModels:
             if limit > most:
                 refuse(
                     "[label] max_abs",
-                    f"is {limit:g}; with krls-t it must be at most {most:g}, otherwise the variance overflows",
+                    f"is {limit:g}; with {learning.rule} it must be at most {most:g}, otherwise the variance overflows",
                 )
 
     def _complain_of_ridge(self, spec: KernelSpec, refuse: Refuse) -> None:
-        rule, narrow = spec.learning.rule, spec.precision == "float32"
-        if rule in LEAST_RIDGE:
-            # these rules multiply the inverse Gram matrix by the labels, so only the ridge limits the growth of
-            # rounding errors
-            least = LEAST_RIDGE[rule] if narrow else 1e-7 if Choices.of(spec).stores_all else 0.0
-            if ridge_of(spec) < least:
-                refuse(
-                    "[reduction] ridge",
-                    f"is {ridge_of(spec):g}; with {rule} it must be {least:g} or more for {spec.precision}",
-                )
+        rule = RULES[spec.learning.rule]
+        least = rule.least_ridge if spec.precision == "float32" else 1e-7 if rule.slides else 0.0
+        if ridge_of(spec) < least:
+            refuse(
+                "[reduction] ridge",
+                f"is {ridge_of(spec):g}; with {spec.learning.rule} it must be {least:g} or more for {spec.precision}",
+            )
 
     def _complain_of_matrices(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction, narrow = spec.reduction, spec.precision == "float32"
@@ -295,8 +273,8 @@ class KernelModels:
                     "[reduction] ald_threshold",
                     f"is {ald_threshold:g}; it must be above the ridge ({ridge_of(spec):g}), and at least twice the ridge to absorb repeated samples",
                 )
-            only_grows = choices.rule == "ald-krls"  # vectors are never removed, so no inverse matrix is downdated
-            least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
+            # if vectors are never removed, no inverse matrix is downdated
+            least = 1e-4 if narrow else 1e-12 if reduction.force or choices.rule.grows else 1e-7
             if ald_threshold < least:
                 forced = (
                     ""
@@ -317,7 +295,7 @@ class KernelModels:
 
     def _complain_of_reduction(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction, rule, choices = spec.reduction, spec.learning.rule, Choices.of(spec)
-        if rule in ("krls-t", "fb-krls") and choices.projection.name != "klms":
+        if choices.rule.recursive and choices.rule.selects and choices.projection.name != "klms":
             refuse(
                 "[reduction] technique",
                 f'is {reduction.technique} with the projection "{projection_of(spec)}"; with {rule}, removing a vector must not '
@@ -348,7 +326,7 @@ class KernelModels:
 
     def _complain_of_pairs(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction = spec.reduction
-        if reduction.force or spec.learning.rule not in SELECTING:
+        if reduction.force or not RULES[spec.learning.rule].selects:
             return
         pair = (reduction.technique, projection_of(spec))
         if pair in FAILS:
@@ -375,7 +353,6 @@ class KernelModels:
         ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         # an estimated noise is at most noise_high
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
-        forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
         most = alpha_limit * reduction.n_max * math.sqrt(_most(spec))
         own = kernel_settings.parameters(spec)
         if function == "gaussian":
@@ -391,9 +368,9 @@ class KernelModels:
                 "eta": learning.eta,
                 "epsilon": learning.epsilon,
                 "keep": 1 - learning.eta * learning.rho,
-                "forgetting": forgetting,
-                "root_forgetting": math.sqrt(forgetting),
-                "forgotten": 1 - forgetting,
+                "forgetting": learning.forgetting,
+                "root_forgetting": math.sqrt(learning.forgetting),
+                "forgotten": 1 - learning.forgetting,
                 "unsure": stages.estimates_noise(spec),
                 "noise": noise,
                 "noise_least": NOISE_LEAST[spec.precision],
@@ -429,7 +406,7 @@ class KernelModels:
             "projection": choices.projection.number,
             "tie": TIES[reduction.tie],
             "decays": learning.rho > 0,
-            "forgets": choices.rule == "krls-t" and learning.forgetting < 1,
+            "forgets": learning.forgetting < 1,
             "relabels": learning.relabel,
             "limits_step": learning.step_limit is not None,
             "drafts": choices.drafts,
@@ -440,7 +417,7 @@ class KernelModels:
             "thresholds": choices.thresholds,
             "truncates_small": reduction.truncate_below is not None,
             "truncates_old": reduction.truncate_age is not None,
-            "stores_all": choices.stores_all,
+            "stores_all": choices.rule.slides,
             **{f"keeps_{name}": name in choices.keeps for name in KEPT},
             "fades": reduction.fading < 1,
         }
@@ -456,7 +433,7 @@ def ridge_of(spec: KernelSpec) -> float:
     """Return the ridge: the fraction of the Gram matrix's diagonal that is added to the diagonal."""
     if spec.reduction.ridge is not None:
         return spec.reduction.ridge
-    return 0.1 if spec.learning.rule in ("fb-krls", "sw-krls") else 1e-3
+    return 0.1 if RULES[spec.learning.rule].least_ridge else 1e-3
 
 
 def _ald_threshold(spec: KernelSpec) -> float:
@@ -469,9 +446,9 @@ def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
     """
     assert spec.kernel is not None
     function, sigma, ald_threshold = spec.kernel.function, spec.length_scale, _ald_threshold(spec)
-    if choices.rule == "qklms":
+    if "quantisation" in choices.rule.keys:
         return _quantum(spec)
-    if choices.rule == "knlms":  # the distance at which |k| equals the coherence
+    if "coherence" in choices.rule.keys:  # the distance at which |k| equals the coherence
         coherence = spec.learning.coherence
         return -2 * math.log(coherence) * sigma * sigma if function == "gaussian" else 1 - coherence
     if not choices.keeps.isdisjoint({"factor", "complex"}):
@@ -532,7 +509,6 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
 
 
 KERNEL_MODELS: tuple[Family, ...] = tuple(
-    KernelModels(*rules)
-    for rules in (("klms",), ("qklms",), ("krls-t",), ("fb-krls", "sw-krls"), ("ald-krls",), ("knlms",))
+    KernelModels(programs) for programs in {id(rule.programs): rule.programs for rule in RULES.values()}.values()
 )
-"""One family for each program of kernel models."""
+"""One family for the rules that share their programs."""

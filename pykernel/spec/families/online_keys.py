@@ -1,17 +1,25 @@
-"""Keys of kernel models that learn within a budget.
+"""The rules that learn within a budget, and the keys of their models.
 
 The equations in the descriptions are those of Mitchinson et al. 2003 (``pykernel.algorithms.online.techniques``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from pykernel.algorithms.online.ald_krls import ALD_KRLS
+from pykernel.algorithms.online.fb_krls import FB_KRLS
+from pykernel.algorithms.online.klms import KLMS, QKLMS
+from pykernel.algorithms.online.knlms import KNLMS
+from pykernel.algorithms.online.krls_t import KRLS_T
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.state import Tie
 from pykernel.algorithms.online.techniques import TECHNIQUES
+from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FORGETTING,
@@ -23,12 +31,69 @@ from pykernel.spec.sections import (
     Tried,
 )
 
-GRADIENT = ("klms", "qklms")
-RECURSIVE = ("krls-t", "fb-krls", "sw-krls", "ald-krls")
-GROWING = ("ald-krls", "knlms")
-"""Rules that never remove a vector."""
-SELECTING = (*GRADIENT, "krls-t", "fb-krls")
-"""Rules that let a technique choose which vector to remove when the budget is full."""
+
+@dataclass(frozen=True)
+class OnlineRule:
+    """A rule that learns under a budget, and what follows for its users.
+
+    programs: kind of label -> program, as ``budgeted()`` returns them.
+    keys: the keys of [learning] that only some rules have, and this rule reads.
+    gradient: the rule takes gradient steps: the multiplier of a sample depends only on the sample's own error.  Users
+    get ``rho``, ``step_limit``, ``truncate_below``, ``truncate_age`` and ``when``.
+    recursive: the rule's kernels read the factor T of the inverse Gram matrix (inverse_gram.py), which the model then
+    stores.  Users get ``ridge``.
+    slides: the model stores every sample, and a full model removes the oldest vector.  Users have no ``ald_threshold``.
+    least_ridge: for a rule whose multipliers interpolate the labels of the stored samples, the smallest ridge in float32.
+    A label's rounding error leads to an error in the multipliers that is 1 / ridge times as large.  The default ridge is
+    0.1 instead of 1e-3, and stages that would move stored labels are refused.
+    """
+
+    programs: Mapping[LabelKind, Program]
+    _: KW_ONLY
+    keys: tuple[str, ...] = ()
+    gradient: bool = False
+    recursive: bool = False
+    slides: bool = False
+    least_ridge: float = 0.0
+
+    @property
+    def grows(self) -> bool:
+        """Whether no vector is ever removed (the rule replaces the hook ``fills``)."""
+        return all(program.budget is None or program.budget.remove is None for program in self.programs.values())
+
+    @property
+    def selects(self) -> bool:
+        """Whether a technique chooses the vector to remove from a full model.  Users then get all keys of [reduction]
+        about this choice: ``technique``, ``projection``, ``candidates``, ``fading``, ``lambda_max``, ``tie``, ….
+        """
+        return not self.grows and not self.slides
+
+
+RULES: dict[str, OnlineRule] = {
+    "klms": OnlineRule(KLMS, keys=("eta",), gradient=True),
+    "qklms": OnlineRule(QKLMS, keys=("eta", "quantisation"), gradient=True),
+    "krls-t": OnlineRule(KRLS_T, keys=("forgetting", "noise"), recursive=True),
+    # the errors of fb-krls accumulate for as long as a vector is stored
+    "fb-krls": OnlineRule(FB_KRLS, keys=("eta", "relabel"), recursive=True, least_ridge=1e-2),
+    # least squares on a sliding window: a variant of fb-krls that stores every sample and removes the oldest one
+    "sw-krls": OnlineRule(FB_KRLS, recursive=True, slides=True, least_ridge=1e-3),
+    "ald-krls": OnlineRule(ALD_KRLS, recursive=True),
+    "knlms": OnlineRule(KNLMS, keys=("eta", "coherence", "epsilon")),
+}
+
+
+def having(holds: Callable[[OnlineRule], bool]) -> tuple[str, ...]:
+    """Return the names of the rules for which a condition holds."""
+    return tuple(name for name, rule in RULES.items() if holds(rule))
+
+
+def reading(key: str) -> Of:
+    """Mark a key of [learning] that the rules with this key in ``OnlineRule.keys`` have."""
+    return Of(*having(lambda rule: key in rule.keys))
+
+
+GRADIENT = having(lambda rule: rule.gradient)
+SELECTING = having(lambda rule: rule.selects)
 
 PENALISED = tuple(
     name for name, each in (TECHNIQUES | PROJECTIONS).items() if not {"squared", "complex"}.isdisjoint(each.keeps)
@@ -53,7 +118,7 @@ else:
 class KernelLearning(Learning):
     """How a sample changes the model."""
 
-    eta: Annotated[float, Of("klms", "qklms", "fb-krls", "knlms"), Rate(but=("fb-krls",)), TRIED_ETA] = Field(
+    eta: Annotated[float, reading("eta"), Rate(but=("fb-krls",)), TRIED_ETA] = Field(
         0.5,
         gt=0,
         lt=2,
@@ -67,35 +132,35 @@ class KernelLearning(Learning):
         gt=0,
         description="largest change of f(x) when the sample x is learned; it limits the effect of outliers and of poisoning",
     )
-    quantisation: Annotated[float, Of("qklms"), Tried(3, 0.01, 2.0)] = Field(
+    quantisation: Annotated[float, reading("quantisation"), Tried(3, 0.01, 2.0)] = Field(
         0.3,
         gt=0,
         le=2,
         description="a sample within this distance of an expansion vector is not stored, but changes this vector's multiplier. The distance is in units of `sigma` with `gaussian`, and in units of 1 / `gamma` with `laplacian` and Matérn kernels; with all other kernels, it is the sine of the angle between the sample and the vector in feature space",
     )
-    coherence: Annotated[float, Of("knlms"), Tried(2, 0.01, 0.99)] = Field(
+    coherence: Annotated[float, reading("coherence"), Tried(2, 0.01, 0.99)] = Field(
         0.5,
         gt=0,
         lt=1,
         description="μ₀: a sample x is stored only if |k(v, x)| / √(k(v, v) k(x, x)) is at most μ₀ for every vector v",
     )
-    epsilon: Annotated[float, Of("knlms")] = Field(
+    epsilon: Annotated[float, reading("epsilon")] = Field(
         0.03,
         ge=1e-4,
         le=1,
         description="number added to the squared norm of the kernel values; each step is divided by this sum",
     )
-    relabel: Annotated[bool, Of("fb-krls")] = Field(
+    relabel: Annotated[bool, reading("relabel")] = Field(
         False,
         description="whether every sample changes the labels of the vectors near it, so that the model follows a changing process; if not, only samples that are absorbed instead of stored change labels. Needs a ridge of at least 1e-3 (float32: 1e-2, as without `relabel`)",
     )
-    forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
+    forgetting: Annotated[float, reading("forgetting"), TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
         description="forgetting factor: about the last 1 / (1 - forgetting) samples count (with 0.99, the last 100); in float32, it must be 1 or at most 0.9999",
     )
-    noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried(30, 1e-5, 100)] = Field(
+    noise: Annotated[Noise | Literal["auto"], reading("noise"), Tried(30, 1e-5, 100)] = Field(
         0.01,
         description="variance of the labels' noise, relative to the function's prior variance at a point with k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated from the latest residuals",
     )
@@ -115,13 +180,17 @@ class Reduction(Section):
         + "; ".join(f"{name}: {projection.says}" for name, projection in PROJECTIONS.items()),
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
-    ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls"), Tried(10, 1e-4, 0.3)] = Field(
-        None,
-        ge=0,
-        le=1,
-        description="for techniques and rules with a Gram matrix: this fraction of the matrix's diagonal is added to the diagonal. At most 1; in float32, at least 1e-4 (`sw-krls`: 1e-3, `fb-krls`: 1e-2)",
+    ridge: Annotated[float | None, Of(*having(lambda rule: rule.selects or rule.recursive)), Tried(10, 1e-4, 0.3)] = (
+        Field(
+            None,
+            ge=0,
+            le=1,
+            description="for techniques and rules with a Gram matrix: this fraction of the matrix's diagonal is added to the diagonal. At most 1; in float32, at least 1e-4 (`sw-krls`: 1e-3, `fb-krls`: 1e-2)",
+        )
     )
-    ald_threshold: Annotated[float | None, Of(*SELECTING, "ald-krls")] = Field(
+    ald_threshold: Annotated[
+        float | None, Of(*having(lambda rule: rule.selects or (rule.recursive and not rule.slides)))
+    ] = Field(
         None,
         ge=0,
         lt=1,
