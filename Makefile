@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test nightly lint format types layers golden stale remeasure misra demo site clean
+.PHONY: help setup test nightly toolchains lint format types layers golden stale remeasure misra demo site clean
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -17,8 +17,11 @@ setup: .venv/bin/pytest ## virtual environment with everything the tests need
 test: setup ## what CI runs, eight minutes on two cores
 	$(BIN)/pytest -n 2
 
-nightly: setup ## a third of the full product of configurations, others each night, THIRD=all: all of it, in hours; goes on where it was interrupted
-	$(BIN)/doit --continue -n 2 -P thread nightly
+nightly: setup toolchains ## a third of the full product of configurations, others each night, THIRD=all: all of it, in hours; goes on where it was interrupted
+	$(BIN)/doit --continue -n 2 -P thread nightly; code=$$?; $(BIN)/python -m tests.support.tools build/nightly/$$(ls -t build/nightly | head -1); exit $$code
+
+toolchains: ## what Debian has of compilers, emulators and provers for the tests; without root, or elsewhere, the run tells what was missing
+	.ci/toolchains || echo "not installed: the tests that need them are skipped"
 
 lint: setup ## style
 	$(BIN)/ruff check .

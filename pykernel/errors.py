@@ -84,7 +84,7 @@ def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
         _KEYS.reset(before)
 
 
-def option(parameter: str, value: object = "") -> str:
+def shown_option(parameter: str, value: object = "") -> str:
     """Return a parameter and its value as a message shows them.
 
     In Python: "hold_out 0.3".  In the shell: "--hold-out 0.3" or "--set training.cv=5".

@@ -32,7 +32,7 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 
 BINARY = getattr(os, "O_BINARY", 0)
 NO_OTHER = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
@@ -490,7 +490,7 @@ def growing_file(path: Path, force: bool) -> FileIO:
         return FileIO(path, "w" if force else "x")
     except OSError as error:
         raise UserError(
-            f"{path}: cannot be written: {error.strerror}; give another name, or {option('force')} to overwrite an existing file"
+            f"{path}: cannot be written: {error.strerror}; give another name, or {shown_option('force')} to overwrite an existing file"
         ) from None
 
 
@@ -508,7 +508,7 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
         raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
     _need_replaceable(path)
     if path.exists() and not force:
-        raise UserError(f"{path}: already exists; give another name, or {option('force')} to overwrite it")
+        raise UserError(f"{path}: already exists; give another name, or {shown_option('force')} to overwrite it")
 
 
 def need_not_data(path: Path | None, data: str) -> None:

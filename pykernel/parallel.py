@@ -31,7 +31,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType, TracebackType
 from typing import Any, overload
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.progress import TaskBar
 
 Task = Mapping[str, Any]
@@ -79,7 +79,9 @@ def checked_jobs(given: int | str | None) -> int | None:
         return None
     if not isinstance(given, bool) and text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
         return int(text)
-    raise UserError(f"{option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}")
+    raise UserError(
+        f"{shown_option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}"
+    )
 
 
 class Workers:

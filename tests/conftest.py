@@ -17,6 +17,8 @@ import hypothesis
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.support.tools import Missing
+
 # Numba takes seconds for each kind of model: it is asked for where it is what is tested
 os.environ.setdefault("PYKERNEL_ENGINE", "llvm")
 # small matrices: threads of linear algebra wait for one another, with the CPU that other tests need.  Before NumPy is there
@@ -48,11 +50,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="run the full product instead of a covering selection")
     parser.addoption("--third", type=int, choices=range(3), help="run one third of what would run: a night's share")
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew, to be looked at as a diff")
+    parser.addoption("--missing", metavar="FILE", help="write which tests each missing tool cost")
     parser.addoption("--cpu", action="store_true", help="CPU seconds of each room at the end, beside its budget")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "default")
+    config.pluginmanager.register(Missing(config.getoption("--missing")))
     if config.getoption("--cpu"):
         from tests.support.cpu import CPU
 

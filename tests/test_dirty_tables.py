@@ -46,9 +46,8 @@ def test_words_among_numbers_are_missing_and_a_column_of_words_is_none():
     assert not many.holds_numbers
     with pytest.raises(UserError, match=r"t.csv, line 3: column 'a' is 'error', not a number; 2 of 23 cells are words"):
         many.need_numbers()
-    gaps, _ = column(
-        ["N/A", "-", "NULL", "?", "2"]
-    )  # however many they are, words for a missing value stand for nothing else
+    # however many they are, words for a missing value stand for nothing else
+    gaps, _ = column(["N/A", "-", "NULL", "?", "2"])
     assert gaps.holds_numbers and gaps.others == 4
     assert not column(["", "n/a"])[0].holds_numbers
     infinite, values = column(["1", "-inf", "2"])
@@ -340,9 +339,8 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     for key in ("file", "rows", "inputs", "label", "not_numeric", "infinite", "sentinels"):
         assert told["simulate"][key] == told["fit"][key] == told["basis"][key], key
     fitted = load_spec("f.toml")
-    assert (
-        not fitted.accepts(np.array([[3.0, -9999.0]])).any() and fitted.input_max_abs < 50.0
-    )  # the recorded range, and some
+    # the recorded range, and some
+    assert not fitted.accepts(np.array([[3.0, -9999.0]])).any() and fitted.input_max_abs < 50.0
     assert told["fit"]["not_numeric"] == [
         {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "number"}
     ]

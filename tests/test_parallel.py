@@ -17,6 +17,7 @@ from pykernel import parallel
 from pykernel.errors import UserError
 from pykernel.parallel import Workers
 from tests.support import ROOT, interrupts
+from tests.support.tools import needs
 
 TASKS = [{"n": n, "scale": scale} for n in range(7) for scale in (0.1, 1 / 3)]
 
@@ -117,7 +118,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@needs("/proc")
 def test_an_interrupt_ends_threads_and_all_that_their_programs_have_started(tmp_path):
     run = interrupts.start("-c", LEFT, tmp_path / "runs", stdout=subprocess.PIPE, text=True)
     interrupts.wait_until(lambda: (tmp_path / "runs").exists(), run)

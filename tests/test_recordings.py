@@ -18,8 +18,8 @@ from pykernel.host.model import HostModel
 from pykernel.host.samples import read_rows
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import load_spec, make_spec
+from pykernel.training.coding import Targets
 from pykernel.training.selection import GroupFolds, stratified_folds
-from pykernel.training.targets import Targets
 from pykernel.tuning.data import Devices, Table, parts_of
 
 CONTENT = {

@@ -15,6 +15,7 @@ from pykernel.errors import EXTRAS
 from tests import release_check
 from tests.release_check import PINNED, PROJECT, TOOLS, VERSION
 from tests.support import DOCS, ROOT
+from tests.support.tools import needs
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SOURCES = [*(ROOT / "pykernel").rglob("*.*")]
@@ -117,7 +118,7 @@ def test_a_release_needs_the_tests_and_a_night_of_the_same_tree():
     assert not any("continue-on-error" in job or "if" in job for job in jobs.values())
 
 
-@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+@needs("bash")
 @pytest.mark.parametrize(("runs", "code"), [("0", 1), ("1", 0), ("", 2)])
 def test_without_a_green_night_there_is_no_release(runs, code, tmp_path):
     """The job's own script, with a gh that says how many runs there are; nothing, if GitHub does not answer."""
@@ -209,7 +210,7 @@ def spoil(dist, how):
         (dist / "a.whl").rename(dist / "b.whl")
 
 
-@pytest.mark.skipif(not (shutil.which("bash") and shutil.which("sha256sum")), reason="no bash, or no sha256sum")
+@needs("bash", "sha256sum")
 @pytest.mark.parametrize("job", ["try", "publish"])
 def test_what_is_tried_and_published_are_the_files_that_were_built(job, tmp_path):
     """The workflow's own scripts: digests pass from job to job beside the files, and are compared before anything is done."""

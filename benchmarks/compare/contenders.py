@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.compare import sources, tasks
 from benchmarks.compare.tasks import TASKS
 from pykernel.dialect import sources_digest
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import KernelSpec, ridge_of
 from pykernel.spec.model import FAMILIES, Spec, declared, make_spec, rules
@@ -156,7 +156,9 @@ def check_settings(given: Sequence[Setting], chosen: Sequence[str]) -> None:
                 if setting.rule is None
                 else f"{setting.rule} has none, or takes no part"
             )
-            raise UserError(f"{option('set')} {setting.key}: {who}; docs/reference/spec.md lists the keys of each rule")
+            raise UserError(
+                f"{shown_option('set')} {setting.key}: {who}; docs/reference/spec.md lists the keys of each rule"
+            )
 
 
 # ---------------------------------------------------------------------------------------------------------------- work

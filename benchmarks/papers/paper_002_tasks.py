@@ -23,8 +23,8 @@ from benchmarks.papers.drawn import radius
 from benchmarks.papers.preconditioning import preconditioner
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.training.coding import Targets
 from pykernel.training.reduced import ReducedProblem
-from pykernel.training.targets import Targets
 
 RULES: dict[str, dict[str, Any]] = {
     "4.2": {"method": "sgma", "options": {"rule": "4.2"}},

@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpotri
 from scipy.spatial.distance import cdist
 
 from pykernel.training.closed_form import FisherProblem, problem
-from pykernel.training.targets import Targets, error_rate, press
+from pykernel.training.coding import Targets, error_rate, press
 
 TIMED_GAMMA, TIMED_RIDGE = 0.5, 1.0
 TIMED_RIDGES = tuple(float(r) for r in np.logspace(-6, 2, 20))

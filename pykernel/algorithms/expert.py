@@ -94,26 +94,21 @@ class Expert(Struct):
     """The state of the linear expert, and the error statistics of expert and model."""
 
     expert_offset: between(Real[DIM], None, None, after="compared")  # number that is subtracted from each input
-    expert_scale: between(
-        Real[DIM], None, None, after="compared"
-    )  # factor by which each input is multiplied after the offset is subtracted
-    expert_center: between(
-        Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="compared"
-    )  # number that is subtracted from the labels
+    # factor by which each input is multiplied after the offset is subtracted
+    expert_scale: between(Real[DIM], None, None, after="compared")
+    # number that is subtracted from the labels
+    expert_center: between(Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="compared")
     # weights of the inputs, of the constant 1, and of the latest known labels
     expert_weights: between(Real[OUTPUTS, EXPERT], "-expert_limit", "expert_limit", after="compared")
     pivots: between(Real[EXPERT], 0, EXPERT_VARIANCE, after="compared")  # D
-    factor: between(
-        Real[EXPERT * (EXPERT - 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared"
-    )  # U above its diagonal, column by column
+    # U above its diagonal, column by column
+    factor: between(Real[EXPERT * (EXPERT - 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared")
     # U within blocks of inputs, block by block
     block_factor: between(Real[EXPERT * 4 + 24], -FACTOR_MOST, FACTOR_MOST, after="compared")
-    model_power: between(
-        Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
-    )  # running mean of the model's squared errors
-    expert_power: between(
-        Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
-    )  # running mean of the expert's squared errors
+    # running mean of the model's squared errors
+    model_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")
+    # running mean of the expert's squared errors
+    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")
     # 2^n - 1 after n consecutive labels far from the expert's prediction
     expert_shock: between(Real, 0, LOUD, after="compared")
     # 0 if the units are not fixed yet; otherwise 1 + the number of labels in the running means (at most the horizon of

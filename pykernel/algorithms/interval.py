@@ -60,9 +60,8 @@ class Interval(Struct):
     errors_known: between(Index, 0, "gain_horizon")  # number of errors in these statistics, at most their horizon
     # for late labels: the complete predictions that wait for their labels
     asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
-    asked_mark: between(
-        Real[ASKED], -ANSWER_MOST, ANSWER_MOST
-    )  # marks of the samples for which these predictions were made
+    # marks of the samples for which these predictions were made
+    asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)
     asked_wait: between(Index[ASKED], 0, LONGEST)  # calls since each of these predictions; 0: the place is free
     unasked: between(Index, 0, LONGEST)  # calls since the latest of these predictions
 

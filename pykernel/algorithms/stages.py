@@ -62,19 +62,16 @@ class Stages(Struct):
     # 2^n - 1 after n consecutive outlying samples; the limit of the inputs is multiplied by 1 + shock
     shock: between(Real, 0, LOUD)
     observed: between(Index, 0, "input_horizon")  # number of samples in these statistics, at most the horizon
-    held_input: between(
-        Real[DIM], "-clip", "clip", after="observed"
-    )  # for each input, the latest standardised value that was not outlying
+    # for each input, the latest standardised value that was not outlying
+    held_input: between(Real[DIM], "-clip", "clip", after="observed")
     # from -1 to 1: how much recent errors were reduced by replacing an outlying input by its held value instead of clipping it
     evidence: between(Real[DIM], -1, 1, after="observed")
     # number of values in the statistics of each input, at most the horizon; used if missing inputs are replaced
     values_seen: between(Index[DIM], 0, "input_horizon")
-    latest_input: between(
-        Real[DIM], "-input_max_abs", "input_max_abs"
-    )  # for each input, the latest unscaled value that was neither missing nor outlying
-    center: between(
-        Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="averaged"
-    )  # running mean of the labels
+    # for each input, the latest unscaled value that was neither missing nor outlying
+    latest_input: between(Real[DIM], "-input_max_abs", "input_max_abs")
+    # running mean of the labels
+    center: between(Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="averaged")
     averaged: between(Index, 0, "center_horizon")  # number of labels in this mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
@@ -96,9 +93,8 @@ class Sample(Struct):
     """The sample that is being learned.  Every call rewrites it, so zero is a valid initial value."""
 
     x: Real[DIM]  # the input that is passed to the rule
-    other: Real[
-        DIM
-    ]  # the rule's input with outlying values treated the other way: clipped instead of replaced, or the reverse
+    # the rule's input with outlying values treated the other way: clipped instead of replaced, or the reverse
+    other: Real[DIM]
     absent: Index[DIM]  # 1: the input was missing and has been replaced
     y: Real[OUTPUTS]  # the target of the rule's prediction
     label: Real[OUTPUTS]  # the label before the stages subtracted their parts

@@ -88,9 +88,8 @@ class _Swaps:
         """Try to exchange each vector once, and return the number of exchanges."""
         self._begin()
         before = self.swapped
-        places = list(
-            range(len(self.vectors))
-        )  # current positions of the vectors that the basis had at the start of the round
+        # current positions of the vectors that the basis had at the start of the round
+        places = list(range(len(self.vectors)))
         for place in range(len(places)):
             s = places[place]
             if self._try(s):

@@ -15,7 +15,7 @@ from pykernel.bases.basis import Basis
 from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
 from pykernel.estimators.kernel_machine import ATTRIBUTES, OF_CLASSIFIERS, RESOLUTION, KernelMachine
 from pykernel.training.calibration import fit_calibration
-from pykernel.training.targets import Targets, error_rate, press
+from pykernel.training.coding import Targets, error_rate, press
 
 # ------------------------------------------------------------------------------------------------------ classification
 

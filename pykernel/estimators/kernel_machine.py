@@ -19,8 +19,8 @@ from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
 from pykernel.training.closed_form import problem
+from pykernel.training.coding import Targets
 from pykernel.training.machine import Machine
-from pykernel.training.targets import Targets
 from pykernel.training.trained import to_spec
 
 SHAPED_BY: dict[str, tuple[str, ...]] = {

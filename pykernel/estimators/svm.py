@@ -27,8 +27,8 @@ from pykernel.progress import working
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.training import lp, reduced, svm
 from pykernel.training.calibration import fit_calibration
+from pykernel.training.coding import Targets, error_rate, press
 from pykernel.training.selection import GroupFolds, default_widths, stratified_folds
-from pykernel.training.targets import Targets, error_rate, press
 
 MOST = 1024
 """Maximum number of vectors if ``basis`` is None."""

@@ -19,9 +19,9 @@ from pykernel.progress import working
 from pykernel.spec.model import Spec
 from pykernel.training import vectors
 from pykernel.training.calibration import fit_calibration
+from pykernel.training.coding import Targets
 from pykernel.training.machine import Machine
 from pykernel.training.selection import stratified_folds
-from pykernel.training.targets import Targets
 from pykernel.training.trained import to_spec
 
 LINEAR_RIDGE = 1e-3

@@ -136,9 +136,8 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
     push = f"{name}_{named['gather']}(&model, x)" if late else None
     if program.reads and not spec.inner.program.learns:
-        push = takes[
-            RUN
-        ]  # this only gathers the row, and comes before the question, because the answer is about this row
+        # this only gathers the row, and comes before the question, because the answer is about this row
+        push = takes[RUN]
     visits = f"order[0] >= {orders.first_visit}u"
     kind = "int32_t" if labels.is_class or program.is_int16 else real
     return {

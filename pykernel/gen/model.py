@@ -98,9 +98,8 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
     slots: list[dict[str, Any]] = []
     for slot in layout.slots:
         scalar = slot.array.scalar
-        extents = [
-            printer.extent(e, "(1L * %s)") for e in slot.array.extents
-        ]  # no cast, because C++ compilers warn about C-style casts
+        # no cast, because C++ compilers warn about C-style casts
+        extents = [printer.extent(e, "(1L * %s)") for e in slot.array.extents]
         shape = "" if slot.scalar else "".join(f"[{e}]" for e in extents)
         slots.append(
             {

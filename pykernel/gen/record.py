@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pykernel.dialect import Memory
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.files import read_plain
 from pykernel.gen.check import Report
 from pykernel.gen.compilers import find_compilers
@@ -59,7 +59,7 @@ def require_project(folder: str | Path, spec: Spec) -> Project:
         if found != text.encode():
             raise UserError(
                 f"{path}: is missing, or differs from what this version of pykernel generates from this spec, so the result "
-                f"cannot be recorded there; generate the project again, or name another folder with {option('record')}"
+                f"cannot be recorded there; generate the project again, or name another folder with {shown_option('record')}"
             )
     return made
 
@@ -73,7 +73,7 @@ def start_of(folder: Path, spec: Spec) -> Memory | None:
         return snapshot.read(spec, read_plain(path, snapshot.most_bytes(spec)), str(path)).memory
     except OSError:
         raise UserError(
-            f"{path}: cannot be read, but the device starts from this state; generate the project again with {option('start')}"
+            f"{path}: cannot be read, but the device starts from this state; generate the project again with {shown_option('start')}"
         ) from None
 
 
@@ -88,10 +88,11 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     made = require_project(folder, spec)
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
     said = _said(Path(folder))
+    # if cppcheck is not installed or fails, its earlier result stays, because it is about the same C code
     said |= {
         "misra": misra(made.sources) or said["misra"],
         "tools": _tools(),
-    }  # if cppcheck is not installed or fails, its earlier result stays, because it is about the same C code
+    }
     reached = _coverage(spec, report)
     for result in report.rows:
         row = _row(result, report, recorded) | _cells(

@@ -161,9 +161,8 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     learns = of("gather", "label", "update")
     begun = actions | of("visit", "reading")  # these are called before the model learns the sample
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
-    events.append(
-        (plan.turned, actions & (actions - 1))
-    )  # all actions except the first: after the first action, the rest would do nothing
+    # all actions except the first: after the first action, the rest would do nothing
+    events.append((plan.turned, actions & (actions - 1)))
     answers = [1 << i for i, entry in enumerate(entries) if entry.answers]
     if answers:
         # an outlying row is rejected, comes again, and is accepted; other rows become normal until there is no room for a regime

@@ -11,7 +11,7 @@ from pykernel.dialect import Memory
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import make_executor
 from pykernel.engine.executor import Executor
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.host import snapshot
 from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
@@ -141,7 +141,7 @@ def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
 
 def _frozen(old: Spec, where: str, vectors: int | None = None) -> str:
     few = "VECTORS" if vectors is None else str(vectors)
-    return f"make a frozen model from the state: import {old.name}.toml with {option('start')} {where} and {option('vectors')} {few}"
+    return f"make a frozen model from the state: import {old.name}.toml with {shown_option('start')} {where} and {shown_option('vectors')} {few}"
 
 
 def _told(changes: Mapping[str, tuple[Any, Any]]) -> str:

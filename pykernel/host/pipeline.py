@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pykernel.dialect import Memory
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.files import all_or_none, whole_file
 from pykernel.host import snapshot
 from pykernel.host.monitoring import Monitoring
@@ -39,7 +39,9 @@ class Pipeline:
         if inner.program.label_kind == "none":
             for name, given in (("delay", delay), ("train_every", train_every)):
                 if given:
-                    raise UserError(f"{spec.name} learns without labels, so {option(name)} has no effect; leave it out")
+                    raise UserError(
+                        f"{spec.name} learns without labels, so {shown_option(name)} has no effect; leave it out"
+                    )
             self.simulation = Monitoring(inner, refresh_every)
         else:
             late = delay_of(spec, delay)

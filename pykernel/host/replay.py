@@ -13,7 +13,7 @@ import numpy as np
 
 from pykernel.dialect import Index, Memory
 from pykernel.dialect.program import taken_by
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.host import snapshot
 from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
@@ -546,7 +546,7 @@ class Replay:
         """Name other possible causes of the difference: too few digits in the log, or a different initial state."""
         told = []
         if self._begins_new and self.spec.program.learns and self._equal_until < 0:
-            told.append(f"if the device began with a learned state, give this state with {option('start')}")
+            told.append(f"if the device began with a learned state, give this state with {shown_option('start')}")
         if not self.exact:
             digits = 9 if self.spec.precision == "float32" else 17
             told.append(f"no number in the log has {digits} digits: were the numbers written with %.{digits}g or %a?")

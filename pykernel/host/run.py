@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.host.model import HostModel
 from pykernel.host.outside import Outside
 from pykernel.host.samples import Batch, as_table, input_names, stand_ins
@@ -289,7 +289,7 @@ class Run:
             if not self.train_every:
                 return (
                     "the model was never trained, so it predicts 0; "
-                    f"give {option('train_every')} N, and on the "
+                    f"give {shown_option('train_every')} N, and on the "
                     f"device call {self.spec.name}_train() after every N labels"
                 )
             why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)

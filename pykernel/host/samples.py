@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.errors import UserError, nearest, option
+from pykernel.errors import UserError, nearest, shown_option
 from pykernel.files import open_data
 from pykernel.rows.arrays import Part
 from pykernel.rows.columns import NO_CLASS, Columns
@@ -113,7 +113,7 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
             raise
         raise UserError(
             f"{name}: has no column {error.column!r}, which pykernel table made for the training; make the column with "
-            f"pykernel table {name} {option('like')} FIRST.csv, where FIRST.csv is the table used for the training"
+            f"pykernel table {name} {shown_option('like')} FIRST.csv, where FIRST.csv is the table used for the training"
         ) from None
 
 

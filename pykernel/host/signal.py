@@ -16,7 +16,7 @@ from pykernel.dialect import Memory
 from pykernel.dialect.program import NO_COUNT
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import program_executor
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.host.samples import Batch
 from pykernel.spec import signal as signals
 from pykernel.spec.model import Spec
@@ -245,7 +245,7 @@ def delay_of(spec: Spec, delay: int) -> int:
         return delay
     if delay:
         raise UserError(
-            f"{option('delay')} is for labels from the firmware; for a forecast, [signal] ahead says when the true value comes"
+            f"{shown_option('delay')} is for labels from the firmware; for a forecast, [signal] ahead says when the true value comes"
         )
     return spec.signal.ahead - 1
 

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.files import bytes_of
 from pykernel.host import snapshot
 from pykernel.host.pipeline import Pipeline
@@ -26,7 +26,9 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     not learn, if the recording cannot be read, if no row was learned, or if the training fails.
     """
     if not spec.program.learns:
-        raise UserError(f"{spec.name} does not learn, so it cannot start from a recording; leave {option('start')} out")
+        raise UserError(
+            f"{spec.name} does not learn, so it cannot start from a recording; leave {shown_option('start')} out"
+        )
     pipeline = Pipeline(spec)
     pipeline.run(Recorded(spec, data), watch)
     simulation = pipeline.simulation

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import MissingExtra, UserError, option
+from pykernel.errors import MissingExtra, UserError, shown_option
 from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage, Steps
 from pykernel.importers.learned import Answers, learns, read_learned, read_state
@@ -227,7 +227,7 @@ def read_file(path: str | Path) -> tuple[Machine, Any]:
         "is not an ONNX file; load the estimator in Python, and give it to pykernel.from_sklearn, or save it with skl2onnx "
         "(loading a pickle runs whatever it contains)",
     )
-    learned = f"add {option('start')} with a device's state"
+    learned = f"add {shown_option('start')} with a device's state"
     where.need(suffix != ".toml", f"is a spec, which does not hold what a device has learned; {learned}")
     where.need(suffix == ".onnx", f"is not a model file; give {FILES}")
     with told_of_file(path):
@@ -251,7 +251,7 @@ def read_device(
         Path(path).suffix.lower() == ".toml",
         "is not a spec; a device's state can only be read with its spec, so give the .toml file from which the firmware was generated",
     )
-    fixed = f"add {option('vectors')} for a smaller model that no longer learns"
+    fixed = f"add {shown_option('vectors')} for a smaller model that no longer learns"
     where.need(vectors is not None, f"is a model that continues to learn, and a spec cannot hold its state; {fixed}")
     return read_state(load_spec(path, trust_code, announce), state)
 

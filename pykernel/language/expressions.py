@@ -84,9 +84,8 @@ class Expressions:
         self.space = {**kernel.function.__globals__, **kernel.names}
         python = self.space["__builtins__"]  # __builtins__ is a module in a script, and a dictionary elsewhere
         self.builtins = python if isinstance(python, dict) else vars(python)
-        self.scopes: list[dict[str, Any]] = [
-            {}
-        ]  # name -> its kind, or the struct or configuration that the name represents
+        # name -> its kind, or the struct or configuration that the name represents
+        self.scopes: list[dict[str, Any]] = [{}]
         self.running: dict[str, bool] = {}  # variable of an enclosing loop -> True if it is known never to be negative
         self.counters: set[str] = set()  # variables of all loops
         self.kinds_seen: dict[str, Kind] = {}

@@ -145,9 +145,8 @@ class Printer:
     in_ram: set[Any] = field(default_factory=lambda: {""})  # tables and function parameters in RAM, see ``places``
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
-    choices: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # the configuration's choices; some sentences of docstrings are printed only for certain choices
+    # the configuration's choices; some sentences of docstrings are printed only for certain choices
+    choices: Mapping[str, Any] = field(default_factory=dict)
     statuses: tuple[type[IntEnum], ...] = ()  # only members of these enumerations are printed as macros
     widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants get a cast
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import option
+from pykernel.errors import shown_option
 from pykernel.report import figures
 from pykernel.report.common import Asked, inside, what_was_asked
 from pykernel.report.document import Document, Facts, Section, Sentence, Table
@@ -92,11 +92,11 @@ def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Say how the vectors were chosen, and what the choice cost."""
     n, bound = report["vectors"], report["bound"]
     left = (
-        f"every other row has a residual below the minimum for the chosen {option('precision')}"
+        f"every other row has a residual below the minimum for the chosen {shown_option('precision')}"
         if report["spec"]
         else "every row is spanned"
     )
-    ends = {"tau": f"the limit {option('tau')} is met", "spanned": left, "exhausted": "there are no more rows"}
+    ends = {"tau": f"the limit {shown_option('tau')} is met", "spanned": left, "exhausted": "there are no more rows"}
     end = ends.get(report["stopped"])
     sure = "computed from all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
     return [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Any
 
-from pykernel.errors import option
+from pykernel.errors import shown_option
 from pykernel.report import figures
 from pykernel.report.common import Asked, inside, what_was_asked
 from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table, table_of
@@ -127,7 +127,7 @@ def _instead(report: Mapping[str, Any]) -> str:
     """Describe the machines that were compared with the chosen machine."""
     shown = rate if report["classes"] else number
     return "; ".join(
-        f"{told_vectors(other)} with {option('model', other['model'])}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
+        f"{told_vectors(other)} with {shown_option('model', other['model'])}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
         f"{'better' if other['better'] > 0 else 'worse'} than the chosen model by {abs(other['better']):.1f} standard errors of the difference"
         for other in report["instead"]
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
-from pykernel.errors import option
+from pykernel.errors import shown_option
 from pykernel.report import figures
 from pykernel.report.checks import calls
 from pykernel.report.common import Asked, inside, what_was_asked
@@ -131,7 +131,7 @@ def planned(
 
 def _written(report: Mapping[str, Any]) -> Facts:
     """List the files that were written, and say how to get the same spec again."""
-    again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
+    again = f"{shown_option('trials')} {report['trials']} {shown_option('seed')} {report['seed']} gives the same spec"
     return Facts(
         [
             ("again", again if report["repeatable"] else None),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 
 File = str | Path
 Files = str | Path | Sequence[str | Path]
@@ -35,7 +35,7 @@ def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
     numbers = given if isinstance(given, Sequence) else [given]
     parts = words(given) if isinstance(given, str) else [repr(each) for each in numbers]
     if not parts:
-        raise UserError(f"{option(name)} is {given!r}; give at least one number")
+        raise UserError(f"{shown_option(name)} is {given!r}; give at least one number")
     return parts
 
 
@@ -48,10 +48,10 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
     found = numbers(given, name)
     for word, number in zip(_parts(given, name), found, strict=True):
         if not 0 < number < math.inf:
-            raise UserError(f"{option(name)} holds {word}; all numbers must be above zero and finite")
+            raise UserError(f"{shown_option(name)} holds {word}; all numbers must be above zero and finite")
         if name == "sigma" and not 1e-150 < number < 1e150:
             raise UserError(
-                f"{option(name)} holds {word}; its square must neither overflow nor become 0: scale the data"
+                f"{shown_option(name)} holds {word}; its square must neither overflow nor become 0: scale the data"
             )
     return found
 
@@ -63,7 +63,7 @@ def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
         return [float(word) for word in words]
     except ValueError:
         raise UserError(
-            f"{option(name)} is {given!r}; it must be numbers separated by commas, such as 0.5,1,2"
+            f"{shown_option(name)} is {given!r}; it must be numbers separated by commas, such as 0.5,1,2"
         ) from None
 
 
@@ -74,12 +74,14 @@ def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
     text = str(given)
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
     if found is None or len(text) > 30:
-        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number such as 4k, 4kB or 4096")
+        raise UserError(f"{shown_option(name)} is {text[:40]!r}; it must be a number such as 4k, 4kB or 4096")
     amount = float(found[1]) * thousand ** {"": 0, "k": 1, "m": 2}[found[2].lower()]
     if amount < 1:
-        raise UserError(f"{option(name)} is {text!r}; it must be at least 1")
+        raise UserError(f"{shown_option(name)} is {text!r}; it must be at least 1")
     if amount >= 2**40:
-        raise UserError(f"{option(name)} is {text!r}, which is too large for a microcontroller; is the unit right?")
+        raise UserError(
+            f"{shown_option(name)} is {text!r}, which is too large for a microcontroller; is the unit right?"
+        )
     return int(amount)
 
 
@@ -92,7 +94,7 @@ def measured(given: float | str, name: str) -> float:
     )
     if value <= 0:
         example = {"clock": "48M", "rate": "10", "current": "120"}[name]
-        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number above 0, such as {example}")
+        raise UserError(f"{shown_option(name)} is {text[:40]!r}; it must be a number above 0, such as {example}")
     if name == "clock" and value < 1000:
-        raise UserError(f"{option(name)} is {text}, which is {value:g} Hz; for megahertz write {text}M")
+        raise UserError(f"{shown_option(name)} is {text}, which is {value:g} Hz; for megahertz write {text}M")
     return value

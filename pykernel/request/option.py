@@ -16,7 +16,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -133,7 +133,7 @@ class Declared:
             above = f"above {opt.above}" if opt.least is None else f"{opt.least:,} or more"
             wanted = above if opt.most is None else f"from {opt.least:,} to {opt.most:,}"
         name = self.name.strip("_")
-        told = told or (name if isinstance(opt, Arg) else option(name))
+        told = told or (name if isinstance(opt, Arg) else shown_option(name))
         raise UserError(f"{told} is {value!r}; it must be {wanted}{f'; {opt.hint}' if opt.hint else ''}")
 
 

@@ -61,10 +61,11 @@ class Ends:
     """The smallest and the largest distinct numbers of a column, how often each number occurs, and the line of its first occurrence."""
 
     def __init__(self) -> None:
+        # the smallest numbers, and the largest numbers with the opposite sign
         self.sides: tuple[dict[float, list[int]], dict[float, list[int]]] = (
             {},
             {},
-        )  # the smallest numbers, and the largest numbers with the opposite sign
+        )
 
     def take(self, values: np.ndarray, lines: np.ndarray) -> None:
         for sign, side in zip((1, -1), self.sides, strict=True):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS
 from pykernel.rows.arrays import Part
@@ -169,5 +169,5 @@ def need_none(**given: object) -> None:
     for name, value in given.items():
         if value:
             raise UserError(
-                f"{option(name)} is for one device, but the data come from several; leave it out, or give one file"
+                f"{shown_option(name)} is for one device, but the data come from several; leave it out, or give one file"
             )

@@ -101,9 +101,8 @@ def threshold_parameters(novelty: Novelty) -> dict[str, Any]:
     rate, arms = novelty.false_alarm_rate, novelty.life != "changing"
     upper = max(UPPER, 2 * rate)
     shape = SHAPE_ARMED if arms else SHAPE
-    ratio = float(
-        Decimal(upper / rate) ** Decimal(str(shape))
-    )  # computed with Decimal, so that the bits are the same on every machine
+    # computed with Decimal, so that the bits are the same on every machine
+    ratio = float(Decimal(upper / rate) ** Decimal(str(shape)))
     tail = (1 - shape) * (ratio - 1) / shape
     return {
         "alarm_rate": rate,

@@ -70,7 +70,7 @@ class Line(Protocol):
     def close(self) -> None: ...
 
 
-def open_line(url: str, baud: int = BAUD) -> Line:
+def open_port(url: str, baud: int = BAUD) -> Line:
     """Open a port, or any other URL that pyserial supports.  Raises UserError if the port cannot be opened."""
     try:
         import serial

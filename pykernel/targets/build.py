@@ -20,7 +20,7 @@ from typing import Any
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from pykernel.errors import MissingExtra, UserError, option
+from pykernel.errors import MissingExtra, UserError, shown_option
 from pykernel.gen.compilers import Compiler, compile_c, probe, write_sources, zig_command
 from pykernel.gen.project import Project
 from pykernel.spec.summary import less_memory
@@ -39,16 +39,16 @@ def toolchain(target: Target, name: Toolchain) -> Compiler:
     """Return the target's compiler.  If it is missing, raises a UserError that says how to install it."""
     if name == "zig":
         if target.zig is None:
-            raise UserError(f"zig does not support {target.name}; use {option('toolchain')} gcc")
+            raise UserError(f"zig does not support {target.name}; use {shown_option('toolchain')} gcc")
         if not has_module("ziglang"):
             raise MissingExtra(f"building for {target.name} with zig", "zig")
         command = tuple(zig_command())
         missing = "the ziglang wheel does not run; install it again: pip install --force-reinstall ziglang"
     else:
         if target.gcc is None:
-            raise UserError(f"pykernel supports no GCC for {target.name}; use {option('toolchain')} zig")
+            raise UserError(f"pykernel supports no GCC for {target.name}; use {shown_option('toolchain')} zig")
         command = (target.gcc.command,)
-        other = f", or use {option('toolchain')} zig" if target.zig else ""
+        other = f", or use {shown_option('toolchain')} zig" if target.zig else ""
         missing = f"{target.name}: {target.gcc.command} was not found; install it (Debian: {target.gcc.package}){other}"
     found = _probe("zig" if name == "zig" else command[0], command) if shutil.which(command[0]) else None
     if found is None:
@@ -76,7 +76,7 @@ def emulator_command(target: Target, emulator: Program) -> str:
     """Return the path of an emulator's program.  If it is missing, raises a UserError that says how to install it."""
     command = shutil.which(emulator.command)
     if command is None:
-        other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
+        other = f", or use {shown_option('emulator')} unicorn" if target.unicorn else ""
         raise UserError(
             f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
         )

@@ -20,7 +20,7 @@ from pykernel.gen.streams import stream_of
 from pykernel.host.replay import log_header, log_rows
 from pykernel.spec.model import Spec
 from pykernel.spec.sections import TargetSection
-from pykernel.targets.board import BAUD, BoardModel, Link, open_line
+from pykernel.targets.board import BAUD, BoardModel, Link, open_port
 from pykernel.targets.bound import Bound, call_bounds
 from pykernel.targets.build import (
     Image,
@@ -126,7 +126,7 @@ def check_board(
     say = progress or (lambda fraction, text: None)
     x, y = stream_of(spec, samples, seed, stream)
     project = build(spec, memory)
-    link = Link(url, open_line(url, baud), int(project.figures["config_hash"], 16), baud)
+    link = Link(url, open_port(url, baud), int(project.figures["config_hash"], 16), baud)
     try:
         say(0.0, f"waiting for the board at {url}")
         model = BoardModel(project, link)

@@ -326,9 +326,8 @@ def _avr(
                 return make((*on, Way(after + skipped, skipped // 2)))
             case "call" | "rcall":
                 to = target(address, bits, word)
-                return make(
-                    on, called=None if to == after else to
-                )  # a call of the next instruction only makes room on the stack
+                # a call of the next instruction only makes room on the stack
+                return make(on, called=None if to == after else to)
             case "br" | "rjmp" | "jmp":
                 to = target(address, bits, word)
                 if word == "jmp" and address not in records.branches and to in starts:

@@ -83,10 +83,11 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
     a, now = 0.0, loss(0.0, b)
     for _ in range(STEPS):
         p = expit(-(a * z + b))
+        # second and first derivatives of each sample's loss with respect to s
         w, d = (
             each * p * (1 - p),
             each * (t - p),
-        )  # second and first derivatives of each sample's loss with respect to s
+        )
         # with the weighted mean subtracted from the values, the Hessian is diagonal
         mean = (w @ z) / w.sum()
         away = z - mean

@@ -34,7 +34,7 @@ from pykernel.bases.arguments import (
     need_choice,
 )
 from pykernel.errors import UserError
-from pykernel.training.targets import Targets
+from pykernel.training.coding import Targets
 
 Column = Literal["deleted", "kept"]
 Model = Literal["kfd", "ls-svm", "krr"]

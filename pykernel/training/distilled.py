@@ -26,7 +26,7 @@ import numpy as np
 from pykernel.bases.arguments import checked_count
 from pykernel.bases.basis import share
 from pykernel.bases.candidates import Residual
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.parallel import one_thread
 from pykernel.spec.kernel_settings import HIDDEN, INDEFINITE
 from pykernel.training import vectors as trained
@@ -135,7 +135,7 @@ def distil(
     where = machine.source
     if machine.linear and answers is None:
         raise UserError(
-            f"{where}: is linear, and already has one vector for each function; leave out the option {option('vectors')}"
+            f"{where}: is linear, and already has one vector for each function; leave out the option {shown_option('vectors')}"
         )
     whole, machine = machine, machine if machine.linear else compact(machine)
     m = checked_count(m, f"{where}: vectors", 1)
@@ -155,7 +155,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
         if machine.function in HIDDEN:
             raise UserError(
                 f"{machine.source}: its vectors are weights of the inputs, so no rows can be generated from them; give rows with the "
-                f"option {option('data')}"
+                f"option {shown_option('data')}"
             )
         z = made_up(machine.vectors, MADE_UP, rng)
     else:

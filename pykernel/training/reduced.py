@@ -46,8 +46,8 @@ from pykernel.training.closed_form import (
     fold_numbers,
     solve_each,
 )
+from pykernel.training.coding import Targets
 from pykernel.training.machine import Machine
-from pykernel.training.targets import Targets
 from pykernel.training.trained import input_max_abs, lists
 
 BLOCK = 2**20

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 
 from pykernel.bases.gram import NORM_LEAST, MercerKernel
 from pykernel.dialect import PRECISIONS
-from pykernel.errors import option
+from pykernel.errors import shown_option
 from pykernel.spec.families.int16_scales import EIGHT
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec
@@ -291,7 +291,7 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
         which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
         found.append(
             f"{machine.source}: float32 may change its values by up to {_above(moved[worst])} at {which}, compared with the "
-            f"values' standard deviation of {spread[worst]:.2g}; use {option('precision', 'float64')}, or fit the model with more "
+            f"values' standard deviation of {spread[worst]:.2g}; use {shown_option('precision', 'float64')}, or fit the model with more "
             "regularisation (a larger alpha, a smaller C)"
         )
     return found

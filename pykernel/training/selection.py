@@ -23,7 +23,7 @@ from pykernel.errors import UserError
 from pykernel.parallel import Workers, checked_jobs, one_thread
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.training.closed_form import MODELS, Column, Model, problem
-from pykernel.training.targets import Targets, error_rate, press
+from pykernel.training.coding import Targets, error_rate, press
 
 Function = Literal["gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
 Criterion = Literal["error", "press"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import Array, is_choice
-from pykernel.errors import CheckFailed, UserError, option
+from pykernel.errors import CheckFailed, UserError, shown_option
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import Content
@@ -255,16 +255,15 @@ def make_limits(
     for name, given, there in (("ram", ram, part.ram.bytes), ("flash", flash, part.flash.bytes)):
         if given is not None and given > there:
             raise UserError(
-                f"{option(name)} is {given:,} bytes, but {part.name}, which represents {target}, has {there:,}"
+                f"{shown_option(name)} is {given:,} bytes, but {part.name}, which represents {target}, has {there:,}"
             )
     if cycles is not None and target not in decode.EXACT:
         raise UserError(
-            f"{option('cycles')}: on {target}, a cycle count cannot be derived from the instruction count; give {option('instructions')} instead, or {option('target')} {' or '.join(decode.EXACT)}"
+            f"{shown_option('cycles')}: on {target}, a cycle count cannot be derived from the instruction count; give {shown_option('instructions')} instead, or {shown_option('target')} {' or '.join(decode.EXACT)}"
         )
     if cycles is not None:
-        build.toolchain(
-            find_target(target), "gcc"
-        )  # raises UserError if gcc is missing: bounds are proved only for code that gcc compiled
+        # raises UserError if gcc is missing: bounds are proved only for code that gcc compiled
+        build.toolchain(find_target(target), "gcc")
     return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions, cycles)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import CheckFailed, UserError, option
+from pykernel.errors import CheckFailed, UserError, shown_option
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
 from pykernel.tuning.arms import Arm, Trial
@@ -549,7 +549,7 @@ def nearest_miss(search: Search) -> str:
         return (
             f"no model learned from this data: {reasons[0]}"
             if reasons
-            else f"no model was tried; raise {option('time')}"
+            else f"no model was tried; raise {shown_option('time')}"
         )
     _, trial, uses = min(missed, key=lambda each: each[0])
     amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"], "flash": flash_of(trial.found)}
@@ -560,7 +560,7 @@ def nearest_miss(search: Search) -> str:
     untried = [arm.name for arm in search.arms if not (search.complete or arm.trials)]
     late = (
         f"; {len(untried)} of {len(search.arms)} kinds of models were not tried, such as {', '.join(untried[:1])}; "
-        f"raise {option('time')}"
+        f"raise {shown_option('time')}"
     )
     near = f"the nearest model is {model_name(trial)}, which takes {takes}: for this model, give {' and '.join(over)} or more"
     return f"{head}; {near}{late if untried else ''}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pykernel.errors import option
+from pykernel.errors import shown_option
 from pykernel.host.model import HostModel
 from pykernel.spec.defaults import completed
 from pykernel.spec.model import make_spec
@@ -91,6 +91,6 @@ def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
         novelty = "[novelty] and " * (table.y is None)
         told.append(
             f"the columns oscillate with a period of about {period} rows: if they are raw waveforms, a {what} that uses signal features is usually better; "
-            f"use {option('spec')} with a spec that has {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
+            f"use {shown_option('spec')} with a spec that has {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
         )
     return told

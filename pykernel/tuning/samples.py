@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.files import open_data
 from pykernel.progress import Show
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
@@ -75,7 +75,7 @@ def read(
     refuse(
         (
             of_label is not None and wanted is not None and of_label in wanted,
-            f"{data}: column {label!r} is the label; leave it out of {option('inputs')}",
+            f"{data}: column {label!r} is the label; leave it out of {shown_option('inputs')}",
         ),
         (wanted == [], f"{data}: has only the label's column; at least one input is needed"),
     )
@@ -95,7 +95,7 @@ def read(
             f"{len(table.classes)} classes: {', '.join(table.classes)}" if table.classes else "labels are numbers"
         )
         if not table.classes and (few := few_values(y)):
-            assumed.append(f"if the labels are classes, give {option('classes', ','.join(few))}")
+            assumed.append(f"if the labels are classes, give {shown_option('classes', ','.join(few))}")
     return table
 
 
@@ -116,8 +116,8 @@ def _positions(
 ) -> tuple[list[int] | None, int | None]:
     """Return the positions of the inputs (None: all columns) and of the label, in a file without column names."""
     width = as_rows(Path(data)).dim
-    of_label = None if label is None else _position(label, width, data, option("label"))
-    wanted = [_position(each, width, data, option("inputs")) for each in inputs] or None
+    of_label = None if label is None else _position(label, width, data, shown_option("label"))
+    wanted = [_position(each, width, data, shown_option("inputs")) for each in inputs] or None
     if wanted is None and of_label is not None:
         wanted = [j for j in range(width) if j != of_label]
         assumed.append(f"{len(wanted)} inputs: all columns except column {of_label}")
@@ -168,11 +168,13 @@ def _labels(
             values = [float(each) for each in wanted]
         except ValueError:
             raise UserError(
-                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give the classes as numbers"
+                f"{shown_option('classes')} is {','.join(wanted)}; {data} holds numbers: give the classes as numbers"
             ) from None
         unknown = sorted(set(there.tolist()) - set(values))
         if unknown:
-            raise UserError(f"{data}: column {column} holds {unknown[0]:g}, which is missing from {option('classes')}")
+            raise UserError(
+                f"{data}: column {column} holds {unknown[0]:g}, which is missing from {shown_option('classes')}"
+            )
         names = list(wanted)
     else:
         if len(there) > OUTPUTS_LIMIT:
@@ -189,7 +191,7 @@ def _labels(
     counts = np.bincount(positions, minlength=len(names))
     if not counts.all():
         raise UserError(
-            f"{data}: column {column} is never {names[int(counts.argmin())]}; leave this class out of {option('classes')}"
+            f"{data}: column {column} is never {names[int(counts.argmin())]}; leave this class out of {shown_option('classes')}"
         )
     return positions, names
 

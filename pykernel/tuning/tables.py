@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.host.signal import RawRows
 from pykernel.progress import Show
 from pykernel.rows.arrays import Part
@@ -142,7 +142,7 @@ def read_table(
     table.data = read.report(chosen, label, not inputs) | _leave_out_gaps(table)
     table.assumed.append(what if model else f"{what}, so {taken} is trained")
     if found is None and (few := few_values(table.y)):
-        table.assumed.append(f"if the labels are classes, give {option('classes', ','.join(few))}")
+        table.assumed.append(f"if the labels are classes, give {shown_option('classes', ','.join(few))}")
     return table
 
 
@@ -156,8 +156,8 @@ def _need_channels(
             )
     if column in channels and model == "kfd":
         raise UserError(
-            f"{option('model', 'kfd')} predicts classes, but the label {column!r} is a channel, so its numbers are forecast; "
-            f"leave {option('model')} out"
+            f"{shown_option('model', 'kfd')} predicts classes, but the label {column!r} is a channel, so its numbers are forecast; "
+            f"leave {shown_option('model')} out"
         )
 
 
@@ -217,18 +217,18 @@ def _classes_of(
         unknown = sorted(there - set(given))
         if unknown:
             raise UserError(
-                f"{name}: column {column!r} holds {unknown[0]!r}, which is missing from {option('classes')}"
+                f"{name}: column {column!r} holds {unknown[0]!r}, which is missing from {shown_option('classes')}"
             )
         missing = [each for each in given if each not in there]
         if missing:
             raise UserError(
-                f"{name}: column {column!r} is never {missing[0]!r}; leave this class out of {option('classes')}"
+                f"{name}: column {column!r} is never {missing[0]!r}; leave this class out of {shown_option('classes')}"
             )
         return list(given)
     if numeric and model != "kfd":
         return None
     if len(there) > OUTPUTS_LIMIT:
-        remedy = f"take {option('model', 'ls-svm')}, which fits numbers" if numeric else "is it the right column?"
+        remedy = f"take {shown_option('model', 'ls-svm')}, which fits numbers" if numeric else "is it the right column?"
         raise UserError(
             f"{name}: column {column!r} holds {len(there):,} different labels; at most {OUTPUTS_LIMIT} classes are possible: {remedy}"
         )
@@ -313,7 +313,7 @@ def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
             if few:
                 table.assumed.append(
                     f"the label's {len(few)} different values are numbers; if they are classes, list them in a spec, as [label] classes, "
-                    f"and give {option('spec')}"
+                    f"and give {shown_option('spec')}"
                 )
             return
     table.classes = _words_of(table.name, label, cells)
@@ -627,10 +627,12 @@ def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) ->
     the label, or if there are no inputs.
     """
     if label in inputs:
-        raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {option('inputs')}")
+        raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {shown_option('inputs')}")
     for each in inputs:
         if each not in read.numeric:
-            raise UserError(f"{read.name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
+            raise UserError(
+                f"{read.name}: column {each!r} does not hold numbers; leave it out of {shown_option('inputs')}"
+            )
     found, starts, not_given = read.numeric, read.starts, {label, *logged(read.header)}
     different = [each for each in found if each not in not_given and np.ptp(finite_values(found[each])) > 0]
     chosen = list(inputs) or [each for each in different if not _counts(found[each], starts)] or different
@@ -638,7 +640,7 @@ def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) ->
         for column in read.columns.values():
             column.refuse_notation()
         beside = "" if label is None else f" other than the label {label!r}"
-        raise UserError(f"{read.name}: has no column of varying numbers{beside}; give {option('inputs')}")
+        raise UserError(f"{read.name}: has no column of varying numbers{beside}; give {shown_option('inputs')}")
     return chosen
 
 

@@ -291,11 +291,11 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     """Return the content of a model with vectors that are chosen from the rows."""
+    from pykernel.training.coding import Targets
     from pykernel.training.machine import Machine
     from pykernel.training.reduced import ReducedProblem, nystrom_content
     from pykernel.training.selection import default_ridges
     from pykernel.training.squares import squares
-    from pykernel.training.targets import Targets
 
     base, fisher = task["base"], task["rule"] == "kfd"
     center, deviation = x.mean(axis=0), x.std(axis=0)
@@ -496,12 +496,10 @@ class Watched:
     """The results of a monitor on rows with faults."""
 
     rate: float  # the wanted fraction of fault-free rows in alarm
-    faults: list[tuple[Fault, int, bool]] = field(
-        default_factory=list
-    )  # (fault, device, whether the monitor missed the fault)
-    others: list[int] = field(
-        default_factory=lambda: [0, 0]
-    )  # number of fault-free rows, and how many of them are in alarm
+    # (fault, device, whether the monitor missed the fault)
+    faults: list[tuple[Fault, int, bool]] = field(default_factory=list)
+    # number of fault-free rows, and how many of them are in alarm
+    others: list[int] = field(default_factory=lambda: [0, 0])
 
     def take(self, alarmed: np.ndarray, faults: Sequence[Fault], device: int = 0) -> None:
         """Count the rows of a repetition.  alarmed: whether each row is in alarm.  A fault is detected if one of its rows is in alarm."""

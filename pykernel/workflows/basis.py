@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pykernel.bases.basis import Basis
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.files import all_or_none, need_different, need_free
 from pykernel.gen.project import inside
 from pykernel.report.bases import based
@@ -19,7 +19,15 @@ from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
 from pykernel.telling import refuse
 from pykernel.workflows import basis_job as work
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import BASIS_MODELS, TRAINED, called, need_report, need_unset, trained_by, write_file
+from pykernel.workflows.fit_settings import (
+    BASIS_MODELS,
+    TRAINED,
+    called,
+    need_report,
+    need_unset,
+    trained_by,
+    write_file,
+)
 
 USUAL = 100
 """Default of the largest number of vectors, unless the spec has an output for each vector."""
@@ -62,46 +70,46 @@ def need_possible(given: Fit) -> None:
     _need_table(given)
     if given.method == TRAINED:
         _need_trained(given)
-    label, output, tau, confidence = map(option, ("label", "output", "tau", "confidence"))
-    features, count = option("features"), given.features
+    label, output, tau, confidence = map(shown_option, ("label", "output", "tau", "confidence"))
+    features, count = shown_option("features"), given.features
     refuse(
         (
             given.rule == "nystrom-rls" and not given.makes_spec,
-            f"{option('rule', given.rule)} needs a spec; give {output} SPEC",
+            f"{shown_option('rule', given.rule)} needs a spec; give {output} SPEC",
         ),
         (
             given.model in BASIS_MODELS and given.label is None,
-            f"{option('model', given.model)} is trained on labels; name their column with {label}",
+            f"{shown_option('model', given.model)} is trained on labels; name their column with {label}",
         ),
         (
             _coordinates(given) and (given.n_max or 0) > OUTPUTS_LIMIT,
             f"without {label}, the spec has an output for each of {given.n_max} vectors, but a spec has at most {OUTPUTS_LIMIT} outputs; "
-            f"give {label}, or {option('n_max')} {OUTPUTS_LIMIT}",
+            f"give {label}, or {shown_option('n_max')} {OUTPUTS_LIMIT}",
         ),
         (
             given.rule == "kfd" and given.label is None,
-            f"{option('rule', given.rule)} separates classes; name their column with {label}",
+            f"{shown_option('rule', given.rule)} separates classes; name their column with {label}",
         ),
         (
             count is not None and (given.label is not None or given.rule is not None),
-            f"{features} does not go with a label or a rule; leave out either {features}, or {label} and {option('rule')}",
+            f"{features} does not go with a label or a rule; leave out either {features}, or {label} and {shown_option('rule')}",
         ),
         (count is not None and not given.makes_spec, f"{features} needs a spec; give {output} SPEC"),
         (
             count is not None and not 1 <= count <= (given.n_max or USUAL),
-            f"{features} is {count}; it must be from 1 to {option('n_max')}, which is {given.n_max or USUAL}",
+            f"{features} is {count}; it must be from 1 to {shown_option('n_max')}, which is {given.n_max or USUAL}",
         ),
         (
             count is not None and not 0 < given.shrinkage < float("inf"),
-            f"{option('shrinkage')} is {given.shrinkage:g}; it must be above 0",
+            f"{shown_option('shrinkage')} is {given.shrinkage:g}; it must be above 0",
         ),
         (
             given.classes is not None and given.label is None,
-            f"{option('classes')} needs a label; name its column with {label}",
+            f"{shown_option('classes')} needs a label; name its column with {label}",
         ),
         (
             given.confidence is not None and not given.tau,
-            f"{confidence} needs {tau} above 0: the fraction of the kernel matrix's trace that the basis may leave out, such as {option('tau', 0.01)}",
+            f"{confidence} needs {tau} above 0: the fraction of the kernel matrix's trace that the basis may leave out, such as {shown_option('tau', 0.01)}",
         ),
     )
     make_spec(
@@ -113,15 +121,19 @@ def need_possible(given: Fit) -> None:
 def _need_table(given: Fit) -> None:
     """Raise UserError for options of machines trained in memory, for several tables, and for files that cannot be written."""
     why = given.of_basis[0]
-    asks = f"without {option('label')}, fit chooses a basis" if why == "label" else f"{option(why)} requests a basis"
+    asks = (
+        f"without {shown_option('label')}, fit chooses a basis"
+        if why == "label"
+        else f"{shown_option(why)} requests a basis"
+    )
     for name in OF_TABLES:
         if getattr(given, name) != getattr(Fit, name):
             raise UserError(
-                f"{option(name)} applies only to machines that are trained on a table in memory, but {asks}; leave {option(name)} out"
-                + f", or give {option('label')}" * (why == "label")
+                f"{shown_option(name)} applies only to machines that are trained on a table in memory, but {asks}; leave {shown_option(name)} out"
+                + f", or give {shown_option('label')}" * (why == "label")
             )
     folder = "a folder with the .parquet files of one table"
-    remedy = f"{folder}, or {option('label')}" if why == "label" else f"or {folder}"
+    remedy = f"{folder}, or {shown_option('label')}" if why == "label" else f"or {folder}"
     many = f", which comes from a single table; give one table, {remedy}"
     if not isinstance(given.data, str | Path):
         raise UserError(f"several tables were given, but {asks}{many}")
@@ -138,9 +150,9 @@ def _need_trained(given: Fit) -> None:
     vectors.
     """
     if given.rule != "nystrom-rls" or given.label is None:
-        rule = option("rule", "nystrom-rls")
+        rule = shown_option("rule", "nystrom-rls")
         raise UserError(
-            f"{option('method', TRAINED)} is for models whose weights the device learns; give {rule} and {option('label')}"
+            f"{shown_option('method', TRAINED)} is for models whose weights the device learns; give {rule} and {shown_option('label')}"
         )
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
     need_unset(given, (*widths, "tau", "candidates", "points"), "method")

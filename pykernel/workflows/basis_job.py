@@ -14,7 +14,7 @@ import numpy as np
 from pykernel.bases.basis import Basis, block_rows
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.bases.select import select_basis
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.parallel import one_thread
@@ -27,16 +27,16 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import root, without_model
 from pykernel.training.bkfe import bkfe_on_basis
 from pykernel.training.closed_form import Model
+from pykernel.training.coding import Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
 from pykernel.training.selection import Selection, default_widths, width_name
-from pykernel.training.targets import Targets
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
 from pykernel.tuning.tables import round_limit
 from pykernel.workflows.fit_request import DEFAULT_RIDGE
 from pykernel.workflows.fit_request import Fit as Asked
-from pykernel.workflows.given import (
+from pykernel.workflows.fit_settings import (
     BASIS_MODELS,
     COARSE,
     COMPARED_ROWS,
@@ -91,7 +91,7 @@ def requested(options: Asked, n_max: int) -> Request:
     """
     model = _model(options)
     if options.precision not in LEAST_ALD_THRESHOLD:
-        raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
+        raise UserError(f"{shown_option('precision')} is {options.precision}; it must be float32 or float64")
     # the spec's precision sets the smallest residual that a vector may have
     epsilon = 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
     own, given = width(options, [each for each in KERNELS if each != "sigmoid"], " here")
@@ -108,13 +108,13 @@ def _model(options: Asked) -> Model:
     if options.rule == "kfd":
         if given is not None:
             raise UserError(
-                f"{option('model', given)} does not go with {option('rule', 'kfd')}, which is itself a model; leave {option('model')} out"
+                f"{shown_option('model', given)} does not go with {shown_option('rule', 'kfd')}, which is itself a model; leave {shown_option('model')} out"
             )
         return "kfd"
     if options.rule == "nystrom-rls" and given == "ls-svm":
         raise UserError(
-            f"{option('model', 'ls-svm')} has a bias, but a model that learns on the device has none; "
-            f"give {option('model', 'krr')}, or leave {option('model')} out"
+            f"{shown_option('model', 'ls-svm')} has a bias, but a model that learns on the device has none; "
+            f"give {shown_option('model', 'krr')}, or leave {shown_option('model')} out"
         )
     return given or ("krr" if options.rule == "nystrom-rls" else "ls-svm")
 
@@ -126,7 +126,7 @@ def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
     found = sorted(set(positive_numbers(given, name)))
     if len(found) > 1 and options.label is None:
         raise UserError(
-            f"{option(name)} holds several values, but without a label, fit cannot choose among them; give one value, or {option('label')}"
+            f"{shown_option(name)} holds several values, but without a label, fit cannot choose among them; give one value, or {shown_option('label')}"
         )
     return found
 
@@ -160,7 +160,7 @@ def begin(request: Request, show: Show) -> Job:
         make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     if samples.column is None:
         samples.assumed.append(
-            f"without a label, fit chooses a basis and trains no predictor; to predict a column, name it with {option('label')}"
+            f"without a label, fit chooses a basis and trains no predictor; to predict a column, name it with {shown_option('label')}"
         )
     seen = look(samples, show)
     options.watch.data(samples.data)
@@ -181,7 +181,7 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
     x, y, counts = samples.rows.take(at), samples.y[at], np.ones(len(at))
     if n_max > len(x):
         raise UserError(
-            f"{option('n_max')} is {n_max}; with {option('method', 'trained')}, give at most {len(x):,}, the number of rows to train on"
+            f"{shown_option('n_max')} is {n_max}; with {shown_option('method', 'trained')}, give at most {len(x):,}, the number of rows to train on"
         )
     targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
     found = train(
@@ -460,7 +460,7 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
         return []
     return [
         f"in {spec.precision}, predictions differ by up to {difference:.3g} from those in float64 on this PC; "
-        f"use a larger {option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {option('precision', 'float64')}"
+        f"use a larger {shown_option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {shown_option('precision', 'float64')}"
     ]
 
 

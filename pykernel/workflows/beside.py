@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.report.fits import told_vectors
 from pykernel.telling import number, rate
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen
 from pykernel.workflows.fit_job import Found, Frozen, losses
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import LARGE
+from pykernel.workflows.fit_settings import LARGE
 from pykernel.workflows.network import NOT_HERE, NetworkJob
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
@@ -124,7 +124,7 @@ def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     shown = rate if report["classes"] else number
     return (
         f"the model takes {report['flash_bytes']:,} bytes of flash, with an error of {shown(report['errors']['cross_validated'])}; "
-        f"{option('model', other['model'])} with {told_vectors(other)} takes {other['flash_bytes']:,}, with an error of {shown(other['error'])}"
+        f"{shown_option('model', other['model'])} with {told_vectors(other)} takes {other['flash_bytes']:,}, with an error of {shown(other['error'])}"
     )
 
 

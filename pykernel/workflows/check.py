@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykernel.errors import CheckFailed, option
+from pykernel.errors import CheckFailed, shown_option
 from pykernel.files import all_or_none, need_not_data, whole_file
 from pykernel.report.document import Result
 from pykernel.request.kinds import measured
 from pykernel.request.option import function, stated
 from pykernel.telling import Watch, refuse
-from pykernel.workflows.given import need_report
+from pykernel.workflows.fit_settings import need_report
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Check
 
@@ -127,9 +127,8 @@ def run(given: Check) -> Checked:
     if given.record is not None and known is None:
         known = validity.start_of(Path(given.record), spec)
     if given.rate is not None and target is None and given.board is None and spec.target is not None:
-        target = (
-            spec.target.name
-        )  # if --rate is given without a target, the load is computed for the CPU that the spec names
+        # if --rate is given without a target, the load is computed for the CPU that the spec names
+        target = spec.target.name
     asked = replace(given, memory=known, target=[target] if isinstance(target, str) else target)
     _need_possible(asked)
     if given.record is not None:
@@ -177,7 +176,7 @@ def how_of(asked: Check) -> dict[str, Any]:
 
 def _need_possible(asked: Check) -> None:
     """Raise UserError if a number is invalid, if arguments contradict each other, or if one needs another that was not given."""
-    target, board, rate = option("target"), option("board"), option("rate")
+    target, board, rate = shown_option("target"), shown_option("board"), shown_option("rate")
     amounts = {"clock": asked.clock, "rate": asked.rate, "current": asked.current}
     of_targets = {
         "toolchain": asked.toolchain,
@@ -188,7 +187,7 @@ def _need_possible(asked: Check) -> None:
         *(
             (
                 value and not asked.target,
-                f"{option(name)} {value} is for targets; add {target} …, or {target} all",
+                f"{shown_option(name)} {value} is for targets; add {target} …, or {target} all",
             )
             for name, value in of_targets.items()
         ),
@@ -200,7 +199,7 @@ def _need_possible(asked: Check) -> None:
         *(
             (
                 given and not asked.rate,
-                f"{option(name)} {given} needs the number of samples per second, too; add {rate} …",
+                f"{shown_option(name)} {given} needs the number of samples per second, too; add {rate} …",
             )
             for name, given in amounts.items()
         ),
@@ -210,18 +209,18 @@ def _need_possible(asked: Check) -> None:
         ),
         (
             asked.rate and asked.target and not asked.clock,
-            f"{rate} needs the processor's clock, too; add {option('clock')} …",
+            f"{rate} needs the processor's clock, too; add {shown_option('clock')} …",
         ),
         (asked.board == "", f"{board} has no value; give a port, such as /dev/ttyACM0"),
         (asked.board and asked.target, f"{board} and {target} start two different checks; give only one of them"),
-        (asked.log and not asked.board, f"{option('log')} {asked.log} is for boards; add {board} …"),
+        (asked.log and not asked.board, f"{shown_option('log')} {asked.log} is for boards; add {board} …"),
     )
     if asked.log and isinstance(asked.data, str | Path):
         need_not_data(Path(asked.log), str(asked.data))
     refuse(
         (
             asked.data and asked.samples,
-            f"{option('samples')} is for random samples; leave {option('samples')} or {option('data')} out",
+            f"{shown_option('samples')} is for random samples; leave {shown_option('samples')} or {shown_option('data')} out",
         ),
         (
             asked.data and asked.stream is not None,
@@ -229,7 +228,7 @@ def _need_possible(asked: Check) -> None:
         ),
         (
             how_of(asked) and (asked.target or asked.board),
-            f"{option(next(iter(how_of(asked)), ''))} applies only to checks on this PC; leave {target} and {board} out",
+            f"{shown_option(next(iter(how_of(asked)), ''))} applies only to checks on this PC; leave {target} and {board} out",
         ),
     )
 

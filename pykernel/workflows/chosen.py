@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import METHODS, choose_method
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread
 from pykernel.request.kinds import positive_numbers
@@ -31,8 +31,8 @@ from pykernel.training.selection import (
 from pykernel.tuning.tables import LabelledTable, uneven
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
 from pykernel.workflows.fit_request import MANY_ROWS, Fit
-from pykernel.workflows.given import method_options
-from pykernel.workflows.given import width as kernel_width
+from pykernel.workflows.fit_settings import method_options
+from pykernel.workflows.fit_settings import width as kernel_width
 
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
@@ -54,7 +54,7 @@ FEW, MANY = 16, 512
 def fit(options: Fit, table: LabelledTable) -> Found:
     """Choose vectors, train a machine and freeze it.  Prints the assumptions before training starts."""
     if options.loss is not None:
-        raise UserError(f"{option('loss')} applies only to {option('model', 'trained')}; leave it out")
+        raise UserError(f"{shown_option('loss')} applies only to {shown_option('model', 'trained')}; leave it out")
     train, test = held_out(table, options.hold_out, options.seed)
     job = ChosenJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
@@ -146,17 +146,17 @@ class ChosenJob(Job):
         options, limit = self.options, self.limit
         method = options.method or "auto"
         if method not in METHODS:
-            number = f"; for {method} vectors give {option('n_max', method)}" if method.isdigit() else ""
-            raise UserError(f"{option('method', method)} is not known; there are: {', '.join(METHODS)}{number}")
+            number = f"; for {method} vectors give {shown_option('n_max', method)}" if method.isdigit() else ""
+            raise UserError(f"{shown_option('method', method)} is not known; there are: {', '.join(METHODS)}{number}")
         self.need_possible()
         wanted = options.n_max or self.in_a_minute
         if wanted == len(self.train) and options.method is None:
             wanted = None
         every = wanted is None and limit is None
-        how = f"every row is a vector; give {option('n_max')} or {option('flash')}, too"
+        how = f"every row is a vector; give {shown_option('n_max')} or {shown_option('flash')}, too"
         refuse(
-            (options.method is not None and every, f"{option('method')} says how vectors are chosen, but {how}"),
-            (options.with_ is not None and every, f"{option('with_')} says how vectors are chosen, but {how}"),
+            (options.method is not None and every, f"{shown_option('method')} says how vectors are chosen, but {how}"),
+            (options.with_ is not None and every, f"{shown_option('with_')} says how vectors are chosen, but {how}"),
         )
         self._basis_parameters()  # raises UserError for invalid options
         fits = None if limit is None else self.fitting(limit)
@@ -164,7 +164,7 @@ class ChosenJob(Job):
             return self.fewer(fits, limit)
         if options.n_max is None and wanted is not None:
             self.table.assumed.append(
-                f"{wanted:,} of {len(self.train):,} rows are vectors, so that training takes about a minute; {option('n_max')} sets another number"
+                f"{wanted:,} of {len(self.train):,} rows are vectors, so that training takes about a minute; {shown_option('n_max')} sets another number"
             )
         return wanted
 
@@ -215,7 +215,7 @@ class ChosenJob(Job):
         found, errors = machine.selection_, self._errors(machine)
         told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
         typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
-        told += self.too_coarse(made, typical, f"use larger ridges, or {option('precision', 'float64')}")
+        told += self.too_coarse(made, typical, f"use larger ridges, or {shown_option('precision', 'float64')}")
         name = width_name(machine.kernel)
         taken = ({name: machine.kernel_[name]} if name else {}) | {"ridge": machine.ridge_}
         best = taken
@@ -263,7 +263,7 @@ def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
         return given
     for name, text in given.items():
         if text != "press":
-            raise UserError(f"{option(name, text)} is for classes, but {table.column} holds numbers")
+            raise UserError(f"{shown_option(name, text)} is for classes, but {table.column} holds numbers")
     return {}
 
 

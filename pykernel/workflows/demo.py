@@ -27,7 +27,7 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.telling import byte_count
 from pykernel.workflows.check import first_difference
-from pykernel.workflows.given import write_file
+from pykernel.workflows.fit_settings import write_file
 from pykernel.workflows.requests import Demo
 
 WEEK = 7 * DAY

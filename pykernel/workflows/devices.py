@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Protocol
 
-from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.errors import UNWRITTEN, Interrupted, UserError, shown_option
 from pykernel.parallel import Workers
 from pykernel.report.document import Document, Result
 from pykernel.report.simulated import simulated_devices
@@ -184,5 +184,5 @@ def need_one(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise UserError(
-                f"{option(name)} is for many devices; give a folder or several files, or leave {option(name)} out"
+                f"{shown_option(name)} is for many devices; give a folder or several files, or leave {shown_option(name)} out"
             )

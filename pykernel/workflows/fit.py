@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from pykernel.errors import Interrupted, UserError, need_package, option
+from pykernel.errors import Interrupted, UserError, need_package, shown_option
 from pykernel.files import all_or_none, need_free
 from pykernel.gen.project import inside
 from pykernel.host.origin import with_origin
@@ -26,7 +26,15 @@ from pykernel.telling import judged_told, rate, refuse
 from pykernel.tuning.notes import noted
 from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import called, need_known, need_report, need_unweighted, opened, trained_by, write_file
+from pykernel.workflows.fit_settings import (
+    called,
+    need_known,
+    need_report,
+    need_unweighted,
+    opened,
+    trained_by,
+    write_file,
+)
 from pykernel.workflows.models import spec_and_memory
 
 if TYPE_CHECKING:
@@ -97,10 +105,10 @@ def _filled(given: Fit) -> Fit:
         said |= {"inputs": spec.input.columns}
     elif given.inputs is not None:
         raise UserError(
-            f"{option('inputs')} names columns, but the spec's [signal] already names its channels; leave {option('inputs')} out"
+            f"{shown_option('inputs')} names columns, but the spec's [signal] already names its channels; leave {shown_option('inputs')} out"
         )
     elif given.label is None and spec.label.column is None:
-        raise UserError(f"the spec's [label] names no column; give {option('label')}")
+        raise UserError(f"the spec's [label] names no column; give {shown_option('label')}")
     said |= {"label": spec.label.column}
     if given.label not in (None, spec.label.column):
         said.pop("classes", None)

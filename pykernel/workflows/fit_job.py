@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers.importing import compare
@@ -30,7 +30,7 @@ from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.promises import Losses
 from pykernel.tuning.tables import LabelledTable, sentinels
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import COARSE, COMPARED_ROWS, called
+from pykernel.workflows.fit_settings import COARSE, COMPARED_ROWS, called
 
 DEVICE_FOLDS = 10
 """Default number of folds of whole devices and, for krr, ls-svm and kfd, of blocks of rows."""
@@ -114,11 +114,11 @@ class Job:
                 ),
                 (
                     number is None and text != "deleted",
-                    f"{option('cv', text)} is not possible with several devices, because whole devices are left out; give a number of folds, 2 or more, or leave {option('cv')} out",
+                    f"{shown_option('cv', text)} is not possible with several devices, because whole devices are left out; give a number of folds, 2 or more, or leave {shown_option('cv')} out",
                 ),
                 (
                     number is not None and number > there,
-                    f"{option('cv')} is {text}, but a fold leaves out at least one device, and there are only {there}; give fewer folds",
+                    f"{shown_option('cv')} is {text}, but a fold leaves out at least one device, and there are only {there}; give fewer folds",
                 ),
             )
             return GroupFolds(number or min(DEVICE_FOLDS, there), devices)
@@ -126,7 +126,7 @@ class Job:
             return words[text]
         if number is not None:
             return number
-        raise UserError(f"{option('cv')} is {text!r}; {what} a number of folds, 2 or more")
+        raise UserError(f"{shown_option('cv')} is {text!r}; {what} a number of folds, 2 or more")
 
     def blocks(self, count: int) -> GroupFolds | None:
         """Return folds of consecutive rows if errors of neighbouring rows are correlated; otherwise, return None.
@@ -153,7 +153,9 @@ class Job:
         n, rows = self.options.n_max, len(self.train)
         _ = self.weights
         if n is not None and not 1 <= n <= rows:
-            raise UserError(f"{option('n_max')} is {n}; it must be from 1 to {rows:,}, the number of rows to train on")
+            raise UserError(
+                f"{shown_option('n_max')} is {n}; it must be from 1 to {rows:,}, the number of rows to train on"
+            )
 
     def fitting(self, limit: int) -> int:
         """Return the number of vectors that fit into ``limit`` bytes of flash.  Raises UserError if not even one fits."""
@@ -161,14 +163,14 @@ class Job:
         fits = (limit - fixed) // each
         if fits < 1:
             raise UserError(
-                f"{option('flash')} is {limit:,} bytes, but a model with one vector of {self.table.x.shape[1]} inputs takes "
-                f"{fixed + each:,}; allow more bytes, or give fewer {option('inputs')}"
+                f"{shown_option('flash')} is {limit:,} bytes, but a model with one vector of {self.table.x.shape[1]} inputs takes "
+                f"{fixed + each:,}; allow more bytes, or give fewer {shown_option('inputs')}"
             )
         return fits
 
     def fewer(self, fits: int, limit: int) -> int:
         """Report, as an assumption, that flash limits the number of vectors to ``fits``.  Returns ``fits``."""
-        self.table.assumed.append(f"at most {fits:,} vectors, because {option('flash')} is {limit:,} bytes")
+        self.table.assumed.append(f"at most {fits:,} vectors, because {shown_option('flash')} is {limit:,} bytes")
         return fits
 
     def sizes(self) -> tuple[int, int]:
@@ -216,15 +218,15 @@ class Job:
         given, classes, y = self.options.weights, self.table.classes or (), self.rows[1]
         if given is None:
             return np.ones(len(classes))
-        told = option("weights", given)
+        told = shown_option("weights", given)
         refuse(
             (
                 not classes,
-                f"{told} is for classes, but {self.table.column} holds numbers; leave {option('weights')} out",
+                f"{told} is for classes, but {self.table.column} holds numbers; leave {shown_option('weights')} out",
             ),
             (
                 self.table.model == "kfd",
-                f"{told} does not apply to kfd; leave it out, or give {option('model', 'ls-svm')}",
+                f"{told} does not apply to kfd; leave it out, or give {shown_option('model', 'ls-svm')}",
             ),
         )
         if given == "balanced":
@@ -262,7 +264,7 @@ class Job:
             vectors = made.vectors - max(1, math.ceil((made.size - limit) / self.sizes()[1]))
             if vectors < 1:
                 raise UserError(
-                    f"{option('flash')} is {limit:,} bytes, but a model of {made.vectors} vectors takes {made.size:,}; allow more bytes"
+                    f"{shown_option('flash')} is {limit:,} bytes, but a model of {made.vectors} vectors takes {made.size:,}; allow more bytes"
                 )
 
     def frozen(self, trained: Any, distance: Distance = "auto") -> Frozen:
@@ -272,9 +274,8 @@ class Job:
         """
         options, table = self.options, self.table
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # ignore warnings about rounding, because the rounding error is measured below
+            # ignore warnings about rounding, because the rounding error is measured below
+            warnings.simplefilter("ignore")
             source = read_estimator(trained)
         usual = table.x[~table.apart]
         # error messages begin with the field ``source``, and the following errors are about the table
@@ -293,7 +294,7 @@ class Job:
         if beyond:
             raise UserError(
                 f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, the largest magnitude for which this model cannot "
-                f"overflow in {options.precision}; bring the columns to similar scales, or give a lower {option('degree')}, or {option('precision', 'float64')}"
+                f"overflow in {options.precision}; bring the columns to similar scales, or give a lower {shown_option('degree')}, or {shown_option('precision', 'float64')}"
             )
         x = self.rows[0]
         rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // COMPARED_ROWS)])
@@ -369,7 +370,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     training.
     given: the fraction to hold out.  ",last" or ",random" after the fraction decides which rows are held out.
     """
-    hold_out = option("hold_out")
+    hold_out = shown_option("hold_out")
     text, _, which = str(given or 0).partition(",")
     part, text = (float(text), f"{float(text):g}") if is_number(text) else (-1.0, text)
     refuse(
@@ -410,7 +411,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     if table.in_time and which == "":
         judged = f"the last {100 * part:g} % of the rows are held out, and " * bool(part)
         table.assumed.append(
-            f"errors of neighbouring rows are correlated, so {judged}folds are blocks of rows; {option('hold_out', f'{part:g},random')} draws random rows"
+            f"errors of neighbouring rows are correlated, so {judged}folds are blocks of rows; {shown_option('hold_out', f'{part:g},random')} draws random rows"
         )
     return train[~table.apart[train]], test
 
@@ -433,9 +434,9 @@ def _held_out_devices(device: np.ndarray, part: float, seed: int) -> tuple[np.nd
     refuse(
         (
             part and not count,
-            f"{option('hold_out')} {part:g} holds out none of {len(order):,} devices; give a larger part",
+            f"{shown_option('hold_out')} {part:g} holds out none of {len(order):,} devices; give a larger part",
         ),
-        (count == len(order), f"{option('hold_out')} {part:g} leaves no device to train on; give a smaller part"),
+        (count == len(order), f"{shown_option('hold_out')} {part:g} leaves no device to train on; give a smaller part"),
     )
     test = np.isin(device, order[:count])
     return np.flatnonzero(~test), np.flatnonzero(test)

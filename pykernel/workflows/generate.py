@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pykernel.errors import UserError, did_you_mean, option
+from pykernel.errors import UserError, did_you_mean, shown_option
 from pykernel.request.kinds import words
 from pykernel.request.option import function
 from pykernel.workflows.models import need_ram, spec_and_memory
@@ -25,7 +25,7 @@ def run(given: Generate) -> Generated:
     for each in also:
         if each not in EXTRAS:
             remedy = did_you_mean(each, EXTRAS, f"the extras are {', '.join(EXTRAS)}; other toolchains need no extra")
-            raise UserError(f"{option('for_')} {each} is not known; {remedy}")
+            raise UserError(f"{shown_option('for_')} {each} is not known; {remedy}")
     need_ram(spec)
     if given.start is not None:
         if given.memory is not None or own is not None:
@@ -38,8 +38,8 @@ def run(given: Generate) -> Generated:
     memory = own if given.memory is None else given.memory
     if memory is None and not given.force and starts_learned(Path(given.output), spec.name):
         raise UserError(
-            f"{given.output}: the project has a learned state, which would be lost; give {option('start')} with this state again, or "
-            f"{option('force')} for a device that has learned nothing"
+            f"{given.output}: the project has a learned state, which would be lost; give {shown_option('start')} with this state again, or "
+            f"{shown_option('force')} for a device that has learned nothing"
         )
     return generate(spec, given.output, memory=memory, force=given.force, also=also)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import CheckFailed, UserError, option
+from pykernel.errors import CheckFailed, UserError, shown_option
 from pykernel.files import need_not_data
 from pykernel.gen.project import build
 from pykernel.host.samples import read_samples
@@ -34,7 +34,7 @@ from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET, byte_count
 from pykernel.training.distilled import MANY, Distilled, distil
 from pykernel.training.machine import Machine
-from pykernel.workflows.given import opened, prefix, write_file
+from pykernel.workflows.fit_settings import opened, prefix, write_file
 from pykernel.workflows.requests import Import
 
 CHECKED = 1000
@@ -51,7 +51,7 @@ def run(given: Import) -> Found:
         if path is not None:
             need_not_data(out, str(path))
     if out.exists() and not given.force:
-        raise UserError(f"{out}: already exists; give another file, or {option('force')} to replace it")
+        raise UserError(f"{out}: already exists; give another file, or {shown_option('force')} to replace it")
     source, answers = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -89,9 +89,8 @@ def run(given: Import) -> Found:
             report["rounding"] = compare_smaller(spec, machine, seen[:CHECKED])
     elif x is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # ignore warnings about column names, because the columns are selected by the spec's names
+            # ignore warnings about column names, because the columns are selected by the spec's names
+            warnings.simplefilter("ignore")
             report["rounding"] = compare(spec, machine, source, x)
     given.watch.data(read or None)
     report["ok"] = data is None or report["rounding"]["ok"]
@@ -114,13 +113,15 @@ def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
     wanted = 1 if spec.label.classes else spec.outputs
     if len(columns) != wanted:
         raise UserError(
-            f"{option('label')} names {len(columns)} columns; it must name {wanted}, one for each label that the model predicts"
+            f"{shown_option('label')} names {len(columns)} columns; it must name {wanted}, one for each label that the model predicts"
         )
     content = spec.model_dump(mode="json", exclude_unset=True)
     named = {"columns": columns} if len(columns) > 1 else {"column": columns[0]}
     if len(columns) > 1:
         content.get("label", {}).pop("outputs", None)
-    return make_spec(content | {"label": {**content.get("label", {}), **named}}, option("label"), custom=spec.custom)
+    return make_spec(
+        content | {"label": {**content.get("label", {}), **named}}, shown_option("label"), custom=spec.custom
+    )
 
 
 def _told(report: Mapping[str, Any], spec: Spec) -> Table:
@@ -244,7 +245,7 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[
     read: a dict to which a description of the table is added.
     """
     if columns is None:
-        raise UserError(f"{data}: the model does not name its inputs; add {option('inputs')} with their columns")
+        raise UserError(f"{data}: the model does not name its inputs; add {shown_option('inputs')} with their columns")
     with opened(data, QUIET) as (name, file, _):
         batch = next(read_samples(file, name, columns, (), rows, seen=(seen := Columns())))
         seen.end()

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import option
+from pykernel.errors import shown_option
 from pykernel.importers.steps import steps_of
 from pykernel.telling import root
+from pykernel.training.coding import Targets
 from pykernel.training.network import trained_network
 from pykernel.training.selection import stratified_folds
-from pykernel.training.targets import Targets
 from pykernel.training.vectors import COMPARED, FOLDS
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.fit_job import Found, Frozen, losses
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import need_unset
+from pykernel.workflows.fit_settings import need_unset
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
 NOT_HERE = (*(name for name in CHOOSING if name != "cv"), "loss", "weights", "standardise")
@@ -47,7 +47,7 @@ class NetworkJob(TrainedJob):
     def cv(self) -> Any:
         """The number of folds, or folds of whole devices or blocks of rows."""
         most = min(FOLDS, max(2, len(self.train)))
-        return self.folds({"deleted": most}, f"with {option('model', 'network')} it must be")
+        return self.folds({"deleted": most}, f"with {shown_option('model', 'network')} it must be")
 
     def left_out(self, vectors: int, at: np.ndarray | None = None) -> np.ndarray:
         """Return the losses on left-out rows or devices.  at: the rows' positions; by default, at most COMPARED rows, drawn at random."""
@@ -69,7 +69,7 @@ class NetworkJob(TrainedJob):
         error = float(self.left_out(made.vectors).mean())
         shown = error if classes else root(error)
         taken = {"penalty": steps_of(getattr(made.trained, "regressor_", made.trained))[-1][1].alpha}
-        told = self.too_coarse(made, 1.0 if classes else root(error), f"use {option('precision', 'float32')}")
+        told = self.too_coarse(made, 1.0 if classes else root(error), f"use {shown_option('precision', 'float32')}")
         return self.report_of(made, {"function": self.function}) | {
             "loss": None,
             "cv": int(self.cv),

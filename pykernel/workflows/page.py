@@ -13,7 +13,7 @@ from pykernel.files import need_free
 from pykernel.report.document import Found, Sentence, told
 from pykernel.request.kinds import words
 from pykernel.workflows.check import check
-from pykernel.workflows.given import write_file
+from pykernel.workflows.fit_settings import write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Page
 from pykernel.workflows.simulate import simulate

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import MissingExtra, UserError, option
+from pykernel.errors import MissingExtra, UserError, shown_option
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
 from pykernel.host.origin import with_origin
@@ -51,7 +51,7 @@ from pykernel.tuning.stage import dump
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import simple, watched_rows, watched_simply
 from pykernel.workflows import search
-from pykernel.workflows.given import write_file
+from pykernel.workflows.fit_settings import write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.planned import TARGET, findings, front_of, told_in_spec
 from pykernel.workflows.requests import Plan
@@ -108,24 +108,23 @@ def run(given: Plan) -> Planned:
     refuse(
         (
             labels == "never" and given.delay,
-            f"{option('delay')} is {given.delay}, but {option('labels')} says that there are no labels; give only one of the two",
+            f"{shown_option('delay')} is {given.delay}, but {shown_option('labels')} says that there are no labels; give only one of the two",
         ),
     )
     if limits.target is not None:
-        check.choose(
-            [limits.target], None, find_target(limits.target).counting
-        )  # raises UserError if the target's emulator is not installed
+        # raises UserError if the target's emulator is not installed
+        check.choose([limits.target], None, find_target(limits.target).counting)
     asked = search.Asked(given)
     base, table, assumed = search.planned_data(asked, spec, given.inputs, given.label)
     make_spec(base)  # raises UserError for invalid column names
     if table.y is None and labels is not None:
         raise UserError(
-            f"{option('labels')} applies only to models that predict a column, but no such column is named, so the plan is for a monitor; leave {option('labels')} out, or name the column with {option('label')}"
+            f"{shown_option('labels')} applies only to models that predict a column, but no such column is named, so the plan is for a monitor; leave {shown_option('labels')} out, or name the column with {shown_option('label')}"
         )
     if is_assumed:
-        others = ", ".join(option(name) for name in ("ram", "flash", "target"))
+        others = ", ".join(shown_option(name) for name in ("ram", "flash", "target"))
         watch.tell(
-            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, as on a common small microcontroller; {others} or {option('ram', 'any')} change these limits"
+            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, as on a common small microcontroller; {others} or {shown_option('ram', 'any')} change these limits"
         )
     if spec is None:
         watch.data(asked.read)
@@ -180,7 +179,7 @@ def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
             watch.tell(f"models that are trained on this PC are left out: {missing}")
             tried = ready
     if not tried:
-        raise UserError(f"none of these rules applies to this data; leave {option('only')} out")
+        raise UserError(f"none of these rules applies to this data; leave {shown_option('only')} out")
     if table.y is None:
         for made in filter(None, (arm.made.spec for arm in ready)):
             watched_rows(made, table)  # raises UserError before the trials start
@@ -249,9 +248,8 @@ def concluded(
     }
     whose = {"planned": report["winner"], "frozen": report["frozen"], "small": report["small"]}
     for name, spec in specs.items():
-        x = (
-            course.table.x if name in whose else None
-        )  # the specs of other models get no comment about the recorded ranges of the inputs
+        # the specs of other models get no comment about the recorded ranges of the inputs
+        x = course.table.x if name in whose else None
         specs[name] = with_origin(spec, asked.data, asked.read, x, (whose.get(name) or {}).get("promise"))
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
@@ -388,9 +386,8 @@ class _Watch:
         """Return the time at which trials must end, so that the whole plan ends in time.  Trials get at least half of the time."""
         if self.trials is not None:
             return math.inf
-        named = (
-            1 if len(course.kinds()) == 1 else 2
-        )  # number of models that are verified, or whose instructions are counted
+        # number of models that are verified, or whose instructions are counted
+        named = 1 if len(course.kinds()) == 1 else 2
         ending, jobs = self.ending + named * (seconds_to_verify(course) or COUNTED), course.workers.jobs
         if course.table.y is None and course.trials:  # two monitors are evaluated again, in new processes
             one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
@@ -407,7 +404,7 @@ def limits_of(
         refuse(
             (
                 asked,
-                f"{option('ram', 'any')} and {' '.join(map(option, asked[:1]))} contradict each other; give one of them",
+                f"{shown_option('ram', 'any')} and {' '.join(map(shown_option, asked[:1]))} contradict each other; give one of them",
             )
         )
         return Limits(), {}, False
@@ -422,7 +419,7 @@ def limits_of(
     wanted = target or default
     if wanted is not None and find_target(wanted).counting is None:
         raise UserError(
-            f"{option('target')} {wanted} has no emulator that counts instructions or cycles; see pykernel info"
+            f"{shown_option('target')} {wanted} has no emulator that counts instructions or cycles; see pykernel info"
         )
     limits = make_limits(wanted, **given)
     named = {"name": wanted} if wanted is not None else {}

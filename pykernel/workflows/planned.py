@@ -207,9 +207,10 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
+        # this import needs an extra, but so did the planned model
         from pykernel.training.trained import (
             MARGIN as BEYOND,
-        )  # this import needs an extra, but so did the planned model
+        )
 
         told.append(
             f"[input] max_abs extends the recorded range of each input at both ends, by at least {BEYOND:g} times the range's width: the "

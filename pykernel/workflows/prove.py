@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykernel.errors import CheckFailed, Interrupted, UserError, did_you_mean, option
+from pykernel.errors import CheckFailed, Interrupted, UserError, did_you_mean, shown_option
 from pykernel.files import all_or_none, whole_file
 from pykernel.report.checks import proved
 from pykernel.report.document import Document, Result
@@ -88,7 +88,7 @@ def run(given: Prove) -> Proved:
     for each in levels:
         if each not in LEVELS:
             hint = did_you_mean(each, LEVELS, f"there are: {', '.join(LEVELS)}")
-            raise UserError(f"{option('from_')} {each!r} is not known; {hint}")
+            raise UserError(f"{shown_option('from_')} {each!r} is not known; {hint}")
     tools = frama_c.require()
     spec, _ = spec_and_memory(given.model)
     if given.record is not None:
@@ -110,7 +110,7 @@ def run(given: Prove) -> Proved:
             names = list(dict.fromkeys(each.name for each in proof.calls))
             for name in sorted(wanted - set(names)):
                 hint = did_you_mean(name, names, f"there are: {', '.join(names)}")
-                raise UserError(f"{option('call')} {name!r} is not a call of {spec.name}; {hint}")
+                raise UserError(f"{shown_option('call')} {name!r} is not a call of {spec.name}; {hint}")
         if output is not None:
             try:
                 return replace(_run(proof, wanted, Path(output).resolve(), timeout, tools, show), output=str(output))

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.files import growing_file, open_data, whole_file
 from pykernel.parallel import whole_task
 from pykernel.progress import Show
@@ -30,7 +30,7 @@ from pykernel.rows.arrays import Part
 from pykernel.rows.columns import Columns
 from pykernel.rows.frames import READ, Frames, Told, is_framed, logged
 from pykernel.rows.text import LINE_LIMIT, SEPARATORS, is_number
-from pykernel.targets.board import BAUD, Line, open_line
+from pykernel.targets.board import BAUD, Line, open_port
 from pykernel.tuning.tables import intervals
 from pykernel.workflows.requests import TableOf
 
@@ -61,10 +61,12 @@ def record(given: TableOf, out: Path) -> Found:
     for name in ("label", "like", "codes"):
         if getattr(given, name) is not None:
             raise UserError(
-                f"{option(name)} is for the conversion of a table, but {given.data} is a recording; leave {option(name)} out"
+                f"{shown_option(name)} is for the conversion of a table, but {given.data} is a recording; leave {shown_option(name)} out"
             )
     if out.suffix.lower() != ".csv":
-        raise UserError(f"{out}: a recording is written as text; give {option('output')} a name that ends with .csv")
+        raise UserError(
+            f"{out}: a recording is written as text; give {shown_option('output')} a name that ends with .csv"
+        )
     source, began = str(given.data), time.monotonic()
     heard = _Heard(source, words(given.inputs))
     with given.watch.progress(None) as show, _Tables(out, given.force) as tables, _until_told():
@@ -91,7 +93,7 @@ def record(given: TableOf, out: Path) -> Found:
         "columns": tables.header,
         "seconds": seconds,
     }
-    text = f"lines of text are enough for plan, fit and simulate; state replay needs exact numbers, as in frames (generate {option('for_', 'recorder')}) or as %a prints them"
+    text = f"lines of text are enough for plan, fit and simulate; state replay needs exact numbers, as in frames (generate {shown_option('for_', 'recorder')}) or as %a prints them"
     bits = (
         "the model's results are recorded bit for bit, so pykernel state replay can check them"
         if logged(tables.header)
@@ -158,7 +160,7 @@ def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
                 yield piece
         return
     url, baud = port["url"], int(port["baud"] or BAUD)
-    line = open_line(url, baud)
+    line = open_port(url, baud)
     while True:
         try:
             while True:
@@ -187,7 +189,7 @@ def _connected(url: str, stack: ExitStack) -> BinaryIO:
 
 def _reopened(url: str, baud: int) -> Line | None:
     try:
-        return open_line(url, baud)
+        return open_port(url, baud)
     except UserError:
         return None
 
@@ -267,7 +269,7 @@ class _Heard:
     def _named(self, count: int) -> list[str]:
         if self.given and len(self.given) != count:
             raise UserError(
-                f"{option('inputs')} names {len(self.given)} columns, but a line of {self.source} has {count} cells"
+                f"{shown_option('inputs')} names {len(self.given)} columns, but a line of {self.source} has {count} cells"
             )
         if self.given:
             return list(self.given)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import CheckFailed, UserError, option
+from pykernel.errors import CheckFailed, UserError, shown_option
 from pykernel.files import bytes_of
 from pykernel.host.replay import ANSWERS, differing_fields, read_log
 from pykernel.host.replay import Replay as Repeated
@@ -18,7 +18,7 @@ from pykernel.spec.family import STATE_LIMIT
 from pykernel.spec.model import Spec
 from pykernel.telling import SILENT, Watch, devices_shown
 from pykernel.workflows.devices import each_device, need_one, unread_error
-from pykernel.workflows.given import opened
+from pykernel.workflows.fit_settings import opened
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.state_requests import Replay
 
@@ -50,7 +50,7 @@ class _OnDevice:
             asks = spec.inner.program.asks
             answer = ANSWERS.get(asks, asks)
             what = (
-                f"state_hash, status or {answer}, or give {option('end')}"
+                f"state_hash, status or {answer}, or give {shown_option('end')}"
                 if spec.program.learns
                 else f"status or {answer}"
             )

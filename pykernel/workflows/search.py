@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, shown_option
 from pykernel.files import need_not_data
 from pykernel.host.run import DELAY_LIMIT
 from pykernel.host.samples import missing_rows, read_each, samples_of
@@ -28,7 +28,7 @@ from pykernel.tuning.notes import noted
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import HELD, Stage, dump
 from pykernel.tuning.tables import infer, sentinels
-from pykernel.workflows.given import need_known, need_report, need_unweighted, opened
+from pykernel.workflows.fit_settings import need_known, need_report, need_unweighted, opened
 from pykernel.workflows.requests import Plan
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
             if technique in WAYS and technique not in BASES.get(rule, ()):
                 having = ", ".join(each for each, ways in BASES.items() if technique in ways)
                 raise UserError(
-                    f"{option('only')} {rule}/{technique}: {rule} does not have this technique; rules that have it: {having}"
+                    f"{shown_option('only')} {rule}/{technique}: {rule} does not have this technique; rules that have it: {having}"
                 )
     chosen, ways = (list(dict.fromkeys(each[place] for each in parts if each[place])) for place in (0, 2))
     if ways and not chosen and {*ways} <= {*WAYS}:  # only rules of BASES have these techniques
@@ -107,7 +107,7 @@ def planned_data(
     if spec is not None:
         if inputs is not None or label is not None:
             raise UserError(
-                f"{option('inputs')} and {option('label')} are for data without a spec; with {option('spec')}, the spec names the columns"
+                f"{shown_option('inputs')} and {shown_option('label')} are for data without a spec; with {shown_option('spec')}, the spec names the columns"
             )
         need_unweighted(spec)
         parts: list[tuple[np.ndarray, np.ndarray]] = []

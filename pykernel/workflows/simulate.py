@@ -27,7 +27,7 @@ from pykernel.spec.model import Spec
 from pykernel.telling import SILENT, Watch, data_sentences
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
-from pykernel.workflows.given import need_report
+from pykernel.workflows.fit_settings import need_report
 from pykernel.workflows.models import need_ram, spec_and_memory
 from pykernel.workflows.requests import Simulate
 from pykernel.workflows.simulated import Simulated

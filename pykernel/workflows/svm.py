@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
 from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 
 from pykernel.bases.select import METHODS
-from pykernel.errors import option
+from pykernel.errors import shown_option
 from pykernel.estimators.svm import SupportVectorClassifier, SupportVectorRegressor
 from pykernel.parallel import one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
@@ -25,7 +25,7 @@ from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import method_options, need_known, need_unset
+from pykernel.workflows.fit_settings import method_options, need_known, need_unset
 
 MOST, FEW = 256, 16
 """MOST: largest number of vectors if n_max is not given.  For many rows, this number is reduced, but not below FEW."""
@@ -67,7 +67,7 @@ class SvmJob(Job):
         given, limit = self.options.n_max or self.in_a_minute, self.limit
         if limit is not None and self.options.kernel != "linear" and (fits := self.fitting(limit)) < given:
             return self.fewer(fits, limit)
-        rows, n_max = len(self.train), option("n_max")
+        rows, n_max = len(self.train), shown_option("n_max")
         if self.options.n_max is None and given < min(MOST, rows):
             self.table.assumed.append(
                 f"at most {given:,} vectors for {rows:,} rows, so that training takes about a minute; {n_max} sets another number"
@@ -118,7 +118,7 @@ class SvmJob(Job):
             "penalty": "l1" if self.sparse else "l2",
             "basis": vectors,
             "basis_params": chosen | method_options(options.with_, method),
-            "cv": self.folds({"deleted": FOLDS}, f"with {option('model', options.model)} it must be"),
+            "cv": self.folds({"deleted": FOLDS}, f"with {shown_option('model', options.model)} it must be"),
             "precision": trained_for,
             "random_state": options.seed,
         }
@@ -147,7 +147,7 @@ class SvmJob(Job):
         taken = ({name: machine._mercer_kernel.width} if name else {}) | {"ridge": self.ridge / machine.C_}
         told = [*self.table.warnings]
         typical = 1.0 if classes else root(machine.cv_error_)
-        told += self.too_coarse(made, typical, f"use larger ridges, or {option('precision', 'float64')}")
+        told += self.too_coarse(made, typical, f"use larger ridges, or {shown_option('precision', 'float64')}")
         basis = None if self.sparse else machine.reduced_.basis
         return self.report_of(made, machine.kernel_) | {
             "cv": machine.cv,

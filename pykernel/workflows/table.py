@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pykernel.errors import UserError, did_you_mean, option
+from pykernel.errors import UserError, did_you_mean, shown_option
 from pykernel.files import all_or_none, bytes_of, need_free, whole_file
 from pykernel.report.document import Facts, Found, told
 from pykernel.request.kinds import numbers, words
@@ -25,7 +25,7 @@ from pykernel.spec.sections import shown_value
 from pykernel.telling import Watch
 from pykernel.tuning.notes import Code, Notes, Origin, notes, notes_of
 from pykernel.tuning.tables import WholeTable, few_words, is_word, moment, read_columns
-from pykernel.workflows.given import opened, write_file
+from pykernel.workflows.fit_settings import opened, write_file
 from pykernel.workflows.record import is_recording, record
 from pykernel.workflows.requests import TableOf
 
@@ -44,16 +44,16 @@ def run(given: TableOf) -> Found:
         need_free(notes_of(out), data, given.force)
         if not text:
             raise UserError(
-                f"{data}: is not a text table, such as CSV, and only text tables can be converted to .csv; give {option('output')} a name that ends with .npy"
+                f"{data}: is not a text table, such as CSV, and only text tables can be converted to .csv; give {shown_option('output')} a name that ends with .npy"
             )
         if given.like is not None and (columns or given.label is not None):
             raise UserError(
-                f"{option('like')} decides which columns are written; leave {option('inputs')} and {option('label')} out"
+                f"{shown_option('like')} decides which columns are written; leave {shown_option('inputs')} and {shown_option('label')} out"
             )
         like = None if given.like is None else Path(given.like)
         codes = [] if given.codes is None else numbers(given.codes, "codes")
         if not all(map(math.isfinite, codes)):
-            raise UserError(f"{option('codes')} is {given.codes}; give only finite numbers")
+            raise UserError(f"{shown_option('codes')} is {given.codes}; give only finite numbers")
         read, origins = prepare_table(data, out, columns, given.label, given.watch, like, codes)
         made = {new: origin.how for new, origin in origins.items() if origin.how != new}
         report = {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
@@ -63,7 +63,9 @@ def run(given: TableOf) -> Found:
         return Found(report, told(Facts(facts)))
     for name in ("like", "label", "codes"):
         if getattr(given, name) is not None:
-            raise UserError(f"{option(name)} is for a .csv file, but {out} is not one; leave {option(name)} out")
+            raise UserError(
+                f"{shown_option(name)} is for a .csv file, but {out} is not one; leave {shown_option(name)} out"
+            )
     read, rows = (convert_csv if text else convert_table)(data, out, columns, np.dtype(precision), given.watch)
     names = read["inputs"]
     columned = ", ".join(f"{j}: {each}" for j, each in enumerate(names))
@@ -121,7 +123,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
         rows = seen.rows - without
         if not rows:
             raise UserError(
-                f"{source}: every row lacks a cell; fill the gaps, or use {option('inputs')} to choose columns without gaps"
+                f"{source}: every row lacks a cell; fill the gaps, or use {shown_option('inputs')} to choose columns without gaps"
             )
         target.seek(0)
         target.write(_header(kind, rows, len(names)))
@@ -175,7 +177,7 @@ def prepare_table(
     for each in wanted:
         if each not in read.columns:
             remedy = did_you_mean(each, read.columns, f"there are: {', '.join(read.columns)}")
-            raise UserError(f"{option('inputs')} {each} is not known in {source}; {remedy}")
+            raise UserError(f"{shown_option('inputs')} {each} is not known in {source}; {remedy}")
     if first is None:
         names = [each for each in wanted or read.columns if each != label]
         made = _origins(read, names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, Self
 
-from pykernel.errors import option
+from pykernel.errors import shown_option
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.parallel import one_thread
 from pykernel.request.kinds import positive_numbers
@@ -14,7 +14,7 @@ from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import need_unset
+from pykernel.workflows.fit_settings import need_unset
 
 MOST = 64
 """Largest number of vectors if only flash is limited.  More vectors take longer to train, and are rarely better."""
@@ -27,7 +27,7 @@ CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
 def fit(options: Fit, table: LabelledTable) -> Found:
     """Train vectors and freeze the machine.  Prints the assumptions before training starts."""
     need_unset(options, NOT_HERE, "model")
-    loss, kernel, trained = option("loss"), option("kernel"), f"{option('model', 'trained')}"
+    loss, kernel, trained = shown_option("loss"), shown_option("kernel"), f"{shown_option('model', 'trained')}"
     refuse(
         (
             options.loss is not None and table.classes is not None,
@@ -61,7 +61,7 @@ class TrainedJob(Job):
         parameters: dict[str, Any] = {
             "precision": self.options.precision,
             "random_state": self.options.seed,
-            "cv": self.folds({"deleted": FOLDS}, f"with {option('model', 'trained')} it must be"),
+            "cv": self.folds({"deleted": FOLDS}, f"with {shown_option('model', 'trained')} it must be"),
             "standardise": self.options.standardise,
         }
         if self.options.ridge is not None:
@@ -84,11 +84,13 @@ class TrainedJob(Job):
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
         if not classes and machine.loss == "squared":
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
-        linear = f"a linear model is as good on left-out rows; use a linear model ({option('kernel', 'linear')}), or other inputs"
+        linear = f"a linear model is as good on left-out rows; use a linear model ({shown_option('kernel', 'linear')}), or other inputs"
         told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         # for classes, the functions are log odds, and 1 is taken as their typical error
         typical = 1.0 if classes else root(machine.cv_error_)
-        told += self.too_coarse(made, typical, f"use {option('precision', 'float64')}, or float32 in place of int16")
+        told += self.too_coarse(
+            made, typical, f"use {shown_option('precision', 'float64')}, or float32 in place of int16"
+        )
         taken = {
             "inputs": "standardised" if machine.standardised_ else "given",
             "widths": machine.widths_,

@@ -413,9 +413,8 @@ def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
 
 
 @pytest.mark.in_turn(36)
-@pytest.mark.parametrize(
-    ("update", "budget"), [(u, b) for u in UPDATES for b in BUDGETS if (u, b) != ("rls", "drop")]
-)  # rls with drop loses features by itself
+# rls with drop loses features by itself
+@pytest.mark.parametrize(("update", "budget"), [(u, b) for u in UPDATES for b in BUDGETS if (u, b) != ("rls", "drop")])
 def test_a_new_regime_gets_a_feature(update: str, budget: str) -> None:
     """Nothing of the new is in L: its gradient is next to nothing.  After eight such samples the weakest column restarts."""
     more: dict[str, Any] = {"forgetting": 0.98} if update == "rls" else {"step": "constant"}

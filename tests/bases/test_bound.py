@@ -132,9 +132,8 @@ def test_where_the_trace_is_known_it_is_compared():
         assert known.exact and known.stopped == "tau" and known.trace[-1] <= 0.2 < known.trace[-2]
         assert known.bound == known.trace[-1] and known.indices.tolist() == plain.indices.tolist()
     few = select_basis(X[:300], KERNELS["gaussian"], 200, "efvs", tau=0.2, confidence=0.95, lazy=True)
-    assert few.exact and few.trace[-1] == pytest.approx(
-        left_out(few, X[:300])
-    )  # 2,335 rows are needed, and all are 300
+    # 2,335 rows are needed, and all are 300
+    assert few.exact and few.trace[-1] == pytest.approx(left_out(few, X[:300]))
 
 
 @pytest.mark.parametrize(
@@ -144,10 +143,11 @@ def test_where_the_trace_is_known_it_is_compared():
         ({"confidence": 1, "tau": 0.1}, "confidence is 1; it must be a number above 0"),
         ({"confidence": "high", "tau": 0.1}, "confidence is 'high'"),
         ({"confidence": 0.9, "tau": 0.1, "swaps": 1}, "swaps does not go with confidence"),
+        # all rows are needed: nothing to refuse
         (
             {"confidence": 0.95, "tau": 1e-6, "method": "efvs", "lazy": True},
             None,
-        ),  # all rows are needed: nothing to refuse
+        ),
     ],
 )
 def test_bad_input_gets_a_sentence(options, sentence):

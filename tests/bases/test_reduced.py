@@ -19,9 +19,9 @@ from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training import reduced, selection
 from pykernel.training.closed_form import problem
+from pykernel.training.coding import Targets, error_rate
 from pykernel.training.low_rank import LowRankSystem
 from pykernel.training.reduced import ReducedProblem, basis_of, select_reduced
-from pykernel.training.targets import Targets, error_rate
 from tests.support import ROOT
 from tests.support.retraining import Task, left_out
 

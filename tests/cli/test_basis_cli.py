@@ -18,9 +18,9 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
+from pykernel.training.coding import Targets
 from pykernel.training.reduced import ReducedProblem, select_reduced
 from pykernel.training.subspace import HostSubspace
-from pykernel.training.targets import Targets
 from pykernel.training.vectors import train
 from pykernel.workflows import basis_job as cli_basis
 from pykernel.workflows import fit as workflow

@@ -10,9 +10,9 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.batch import LSSVMRegressor
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
+from pykernel.training.coding import Targets, error_rate, press
 from pykernel.training.reduced import ReducedProblem, basis_of
 from pykernel.training.selection import select
-from pykernel.training.targets import Targets, error_rate, press
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen as cli_fit
 from tests.support.reports import without

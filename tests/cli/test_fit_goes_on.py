@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.support.tools import needs
 
 KINDS = {"numbers": ("y", "expansion-nlms"), "classes": ("kind", "expansion-rls")}
 
@@ -24,7 +25,7 @@ def tables(folder: Path, column: str) -> None:
         (folder / f"{name}.csv").write_text(f"a,b,{column}\n" + "".join(lines))
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 @pytest.mark.parametrize("precision", ["int16", "float32"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.in_turn

@@ -149,7 +149,7 @@ def test_a_boards_name_is_printed_as_it_is(folder: Path, run: Any, monkeypatch: 
         boards.FaultyBoard(boards.FaultyBoard.good, 0, bend=lambda frame: b"\x1b[2J [/nope] boot\r\n"),
     ]
     for line in lines:
-        monkeypatch.setattr("pykernel.targets.check.open_line", lambda url, baud, line=line: line)
+        monkeypatch.setattr("pykernel.targets.check.open_port", lambda url, baud, line=line: line)
         monkeypatch.setattr("pykernel.targets.check.Link", functools.partial(Link, clock=line.clock))
         code, said, complaint = run("check", SPEC, "--board", "[/x]\x1b")
         monkeypatch.undo()

@@ -70,7 +70,7 @@ def test_messages_name_parameters_that_a_command_has():
         for path in (ROOT / "pykernel").rglob("*.py")
         for each in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(each, ast.Call)
-        and getattr(each.func, "id", "") == "option"
+        and getattr(each.func, "id", "") == "shown_option"
         and isinstance(each.args[0], ast.Constant)
     }
     known = {each.name for kind in COMMANDS.values() for each in declared(kind) if not isinstance(each.opt, Arg)}

@@ -312,12 +312,13 @@ def test_only_the_command_line_names_options():
     assert found == " --output"
     rooms = ("bases", "estimators", "host", "importers", "training", "tuning", "workflows")
     same_for_both = {"To repeat this plan: --trials ", " --seed "}  # a comment in a file
+    # requests declare them
     files = [
         path
         for room in rooms
         for path in (Path(pykernel.__file__).parent / room).glob("*.py")
         if "request" not in path.name
-    ]  # requests declare them
+    ]
     assert len(files) > 50
     for path in files:
         assert not set(named_as_options(ast.parse(path.read_text(encoding="utf-8")))) - same_for_both, path

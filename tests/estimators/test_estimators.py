@@ -345,9 +345,8 @@ def test_a_model_that_keeps_refusing_says_so_ever_more_seldom(stream):
 def test_a_model_that_diverges_says_so_and_can_be_reset():
     x = np.random.default_rng(0).normal(size=(2000, 2))
     y = np.ones(len(x))
-    model = BudgetedKernelRegressor(
-        "fklms", sigma=3.0, projection="fklms", force=True, rule="klms"
-    )  # far from orthogonal
+    # far from orthogonal
+    model = BudgetedKernelRegressor("fklms", sigma=3.0, projection="fklms", force=True, rule="klms")
     with pytest.warns(
         UserWarning,
         match=r"^\d+ of 2,000 updates were refused or restarted the model: learning diverges: lower sigma or eta; to start afresh, call fit",

@@ -40,8 +40,8 @@ from pykernel.errors import UserError
 from pykernel.estimators import kernel_machine
 from pykernel.spec.model import make_spec
 from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
+from pykernel.training.coding import Targets
 from pykernel.training.selection import select
-from pykernel.training.targets import Targets
 from tests.support import ROOT, custom_kernels
 from tests.support.compilers import QUICK
 from tests.support.retraining import Task, left_out, trained

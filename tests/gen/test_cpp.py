@@ -16,6 +16,7 @@ from pykernel.spec.model import make_spec
 from tests.support import DOCS
 from tests.support.built import built
 from tests.support.every_model import MODELS, WINDOWS, content_of
+from tests.support.tools import needs
 
 WARNINGS = ("-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror")
 BARE = ("-fno-exceptions", "-fno-rtti")
@@ -71,7 +72,7 @@ KEPT = """
     if (other.hash() != model.hash()) { return 4; }
     other.reset();
 """
-needs_cpp = pytest.mark.skipif(not (shutil.which("g++") and shutil.which("gcc")), reason="needs gcc and g++")
+needs_cpp = needs("g++", "gcc")
 OFTEN = 40  # rows between which all calls are called
 
 

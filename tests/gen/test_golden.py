@@ -4,7 +4,6 @@ After a deliberate change: pytest tests/gen/test_golden.py --update-golden, then
 """
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from pykernel.language.c_text import number, tokens
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import ROOT
 from tests.support.harness import DIVISIONS, SANITIZERS
+from tests.support.tools import need
 
 GOLDEN = ROOT / "tests" / "golden"
 GOLDENS = sorted(path.stem for path in GOLDEN.glob("*.toml"))
@@ -61,8 +61,7 @@ def test_generated_code_is_the_golden_one(name, pytestconfig):
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_the_examples_run_under_sanitizers(compiler, name, tmp_path):
     """The self-test and the first program: no undefined behaviour, and no division by zero, which stops some builds."""
-    if not shutil.which(compiler):
-        pytest.skip(f"no {compiler}")
+    need(compiler)
     src = GOLDEN / name / "src"
     sources = [str(path) for path in (*src.glob("*.c"), GOLDEN / name / "examples" / "main.c")]
     program = tmp_path / "run"

@@ -1,7 +1,5 @@
 """A range for each input: what lies in it is answered, the next number beyond it is refused, on the host as in C."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -13,8 +11,9 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from pykernel.training.machine import Machine
 from pykernel.training.trained import to_spec
+from tests.support.tools import needs
 
-pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+pytestmark = needs("gcc")
 TABLES = {"vectors": [[0.0, 0.0], [1.0, -1.0]], "weights": [[1.0], [2.0]], "bias": [0.5]}
 INPUT = {"dim": 2, "max_abs": [3.0, 0.7]}
 CENTERED = INPUT | {"center": [1500.0, -0.3], "scale": [0.1, 2.0]}

@@ -4,7 +4,6 @@ With MicroPython itself it was built and run by hand (docs/reference/c-interface
 """
 
 import re
-import shutil
 import subprocess
 
 import cffi
@@ -23,6 +22,7 @@ from tests.gen.test_cpp import CASES, OFTEN, order_of, stream
 from tests.gen.test_project import spec_of
 from tests.support import ROOT
 from tests.support.every_model import MODELS, content_of
+from tests.support.tools import needs
 
 STUB = ROOT / "tests" / "support" / "micropython"
 FLAGS = ("-std=gnu99", "-Wall", "-Wextra", "-Wpointer-arith", "-Wdouble-promotion", "-Wfloat-conversion", "-Werror")
@@ -47,7 +47,7 @@ void *stub_call(int name, size_t count, void **args);
 """
 FLOATS = {"float": 1, "double": 2}
 """The numbers by which headers tell which floats there are."""
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+needs_gcc = needs("gcc")
 
 
 def written(folder, text):
@@ -235,7 +235,7 @@ def test_the_module_of_every_model_compiles(rule, precision, stage, floats, tmp_
             assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("gcc")), reason="needs cmake and gcc")
+@needs("cmake", "gcc")
 def test_cmake_takes_the_module_as_a_port_does(tmp_path):
     generate(spec_of(), tmp_path / "flow", also=("micropython",))
     written(tmp_path, (tmp_path / "flow" / "micropython" / "mod_flow.c").read_text())
@@ -261,7 +261,7 @@ def test_cmake_takes_the_module_as_a_port_does(tmp_path):
     assert ffi.dlopen(str(next((tmp_path / "build").glob("libport*")))).stub_raised() == 0
 
 
-@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+@needs("make")
 def test_make_lists_the_module_as_micropython_reads_it(tmp_path):
     generate(spec_of(), tmp_path / "flow", also=("micropython",))
     (tmp_path / "Makefile").write_text(

@@ -25,10 +25,11 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.gen.test_project import forecast_of, has_fma, learned, spec_of, unguarded
 from tests.support.machines import machine
+from tests.support.tools import needs
 from tests.support.toys import LABELS, toy_spec
 
-needs_cmake = pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
-needs_gcc = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("g++")), reason="needs gcc and g++")
+needs_cmake = needs("cmake")
+needs_gcc = needs("gcc", "g++")
 NATIVE = ("-march=native",) if has_fma() else ()
 
 
@@ -367,7 +368,7 @@ def test_these_dialects_do_contract_and_the_sketch_tells(tmp_path):
 M4F = ("-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 
 
-@pytest.mark.skipif(not shutil.which("arm-none-eabi-g++"), reason="needs arm-none-eabi-g++")
+@needs("arm-none-eabi-g++")
 @pytest.mark.parametrize("level", ["-Os", "-O3"])
 @pytest.mark.exhaustive
 def test_sketch_for_a_cortex_m4f(package, level, tmp_path):
@@ -389,7 +390,7 @@ def test_sketch_for_a_cortex_m4f(package, level, tmp_path):
 
 
 @pytest.mark.in_turn
-@pytest.mark.skipif(not shutil.which("avr-gcc"), reason="needs avr-gcc")
+@needs("avr-gcc")
 def test_library_for_an_arduino_mega(package, tmp_path):
     flags = (
         "-Os",
@@ -770,10 +771,11 @@ def test_the_first_program_of_a_signal_goes_on_where_there_are_no_features_yet(l
     words = ["gcc", "-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{tmp_path / 'src'}"]
     run(*words, tmp_path / "examples" / "main.c", *sources(tmp_path), "-o", tmp_path / "run")
     statuses = re.findall(r"status +(-?\d+)$", run(tmp_path / "run"), re.MULTILINE)
+    # the first of eleven had no answer yet
     assert len(statuses) == 10 and set(statuses) >= {
         "3" if "novelty" in labels else "0",
         "41",
-    }  # the first of eleven had no answer yet
+    }
 
 
 # --------------------------------------------------------------------------------------------------- the README

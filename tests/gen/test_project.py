@@ -22,6 +22,7 @@ from tests.support import ROOT
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import compilers
 from tests.support.specs import named
+from tests.support.tools import lacking, need, needs
 from tests.support.toys import LABELS, toy_spec
 
 TECHNIQUES = ("nt", "fklms", "mklms")
@@ -137,7 +138,7 @@ def test_the_header_says_what_a_label_is():
     assert "OUTPUTS 1 " in header
 
 
-@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+@needs("g++")
 def test_header_serves_cpp_and_models_live_side_by_side(tmp_path):
     """Two models of different precision and technique in one C++ program, each learning its own stream."""
     specs = (spec_of("mklms", "float32", "flow"), spec_of("fklms", "float64", "pressure", dim=2))
@@ -211,7 +212,7 @@ def has_fma():
         return False
 
 
-needs_gcc_fma = pytest.mark.skipif(not (shutil.which("gcc") and has_fma()), reason="needs gcc and a processor with FMA")
+needs_gcc_fma = pytest.mark.skipif(bool(lacking("gcc")) or not has_fma(), reason="needs a processor with FMA")
 CONTRACTING = ("-O3", "-march=native", "-ffp-contract=fast")
 
 
@@ -310,8 +311,7 @@ FUSED = r"\b(v?fn?m(ad|sb|la|ls|add|sub)|v?fm[as]|v?f?cmla|vfms|vfma)\w*"
 def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target, tmp_path):
     """Complex multiplications of GCC fuse products of vectors, too."""
     command, flags, instruction = VECTOR_TARGETS[target]
-    if not shutil.which(command):
-        pytest.skip(f"{command} is not here; it would show that no fused instruction is printed for {target}")
+    need(command, would=f"that no fused instruction is printed for {target}")
     sources = [
         ROOT / "tests" / "golden" / name / "src" / f"{name}.c" for name in ("flow", "machine", "monitor", "level")
     ]
@@ -385,7 +385,7 @@ def test_fast_math_without_the_guard_is_caught_by_the_selftest(c, technique, tmp
     assert run.returncode == 1 and "does not compute the promised bits" in run.stdout
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 def test_a_process_that_flushes_to_zero_is_refused(tmp_path):
     (tmp_path / "empty.c").write_text("int nothing(void); int nothing(void) { return 0; }\n")
     words = ["gcc", "-shared", "-fPIC", "-ffast-math", tmp_path / "empty.c", "-o", tmp_path / "fast.so"]
@@ -399,13 +399,13 @@ def gcc_specs():
     return subprocess.run(["gcc", "-dumpspecs"], capture_output=True, text=True).stdout
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 def test_excess_precision_does_not_compile():
     with pytest.raises(CheckFailed, match="more digits than the type has"):
         CModel(build(spec_of()), compiler("gcc"), ("-mfpmath=387",))
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_a_target_computes_in_decides_whether_it_is_refused(precision, tmp_path):
     """Of other processors only what their compilers predefine: Cortex-M55 has 16 in GNU dialects, s390x is big-endian and has 1."""
@@ -442,13 +442,12 @@ def test_a_big_endian_target_is_refused(precision, tmp_path):
                 assert '#error "the state\'s bytes are defined for little-endian targets"' in run.stderr
                 refused.append(name)
     if not refused:
-        pytest.skip("no gcc")
+        need("gcc")
 
 
 def test_selftest_sees_another_rounding_mode_and_flushing_to_zero(tmp_path):
     """Changed MXCSR: rounding toward zero (bits 13-14), flush to zero and denormals are zero (bits 15 and 6)."""
-    if not shutil.which("gcc"):
-        pytest.skip("needs gcc")
+    need("gcc")
     generate(spec_of(), tmp_path)
     (tmp_path / "main.c").write_text("""
         #include "src/flow.h"
@@ -465,7 +464,7 @@ def test_selftest_sees_another_rounding_mode_and_flushing_to_zero(tmp_path):
     assert results == {0: 0, 0x6000: 1, 0x8000: 1, 0x40: 1}
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_integer_square_root_equals_the_processors(precision, tmp_path):
     """Where there is no FPU: correctly rounded too, over a stride through all values and all powers of two around."""

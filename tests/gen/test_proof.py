@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass, replace
 
@@ -19,11 +18,9 @@ from pykernel.gen.project import build
 from pykernel.gen.proof import FINITE, SNAPSHOT, STATE, WILD, Call, proof_of
 from pykernel.spec.model import int16_rules, make_spec, rules
 from pykernel.workflows.prove import _row
+from tests.support.tools import needs
 
-FRAMA_C = pytest.mark.skipif(
-    not all(map(shutil.which, ("frama-c", "why3", "z3"))),
-    reason="no Frama-C with Why3 and Z3: apt install frama-c-base why3 z3",
-)
+FRAMA_C = needs("frama-c", "why3", "z3")
 RLS = {"name": "m", "input": {"dim": 2}, "learning": {"rule": "rls"}}
 KLMS = {
     "name": "m",

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -23,6 +22,7 @@ from tests.support.harness import SANITIZERS, build_fuzzer, write_sources
 from tests.support.machines import MACHINES, SIGNALS, machine
 from tests.support.random_specs import RULES, random_spec
 from tests.support.specs import named
+from tests.support.tools import need, needs
 
 PRECISIONS = ("float32", "float64")
 MORE_WARNINGS = """-Wmissing-prototypes -Wstrict-prototypes -Wcast-qual -Wcast-align -Wundef -Wpointer-arith
@@ -103,7 +103,7 @@ def fitted(spec):
 
 
 @pytest.mark.exhaustive  # four minutes; `make misra` is the same by hand
-@pytest.mark.skipif(not shutil.which("cppcheck"), reason="needs cppcheck")
+@needs("cppcheck")
 def test_every_finding_of_cppcheck_is_documented(tmp_path):
     """One deviation is left out, to see that it is missed; nothing else may be."""
     page = (ROOT / "docs" / "misra.md").read_text(encoding="utf-8")
@@ -122,8 +122,7 @@ def test_every_finding_of_cppcheck_is_documented(tmp_path):
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_more_warnings_find_nothing(compiler, full, tmp_path):
     """A fifth of the models, others each night: the analyser takes seconds for each."""
-    if not shutil.which(compiler):
-        pytest.skip(f"needs {compiler}")
+    need(compiler)
     models = list(dict.fromkeys((*MODELS, *MACHINES)))
     for i in np.random.default_rng().permutation(len(models))[: len(models) // 5]:
         for precision in PRECISIONS:
@@ -215,7 +214,7 @@ def assert_promises_hold(spec, folder, exhaustive):
 
 
 @pytest.mark.in_turn(300)
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 @pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
 def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):
     # what there is not of a rule, such as spectra in int16, is its windows once more
@@ -224,7 +223,7 @@ def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, sta
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 @pytest.mark.parametrize("seed", range(60))
 def test_random_specs_keep_every_promise(seed, tmp_path):
     """Settings at their edges, too."""
@@ -234,7 +233,7 @@ def test_random_specs_keep_every_promise(seed, tmp_path):
 
 
 @pytest.mark.in_turn(24)
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 @pytest.mark.parametrize(
     ("precision", "how", "old", "new"),
     [
@@ -257,7 +256,7 @@ def test_the_harness_sees_what_is_broken(precision, how, old, new, tmp_path):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
+@needs("clang")
 @pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", MODELS)

@@ -17,9 +17,10 @@ from tests.support.compilers import parting
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace
 from tests.support.random_specs import RULES, content_of, random_spec, shrunk
 from tests.support.spec_text import damaged, toml
+from tests.support.tools import needs
 
 pytestmark = [
-    pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc"),
+    needs("gcc"),
 ]
 LEVELS = ("-O0", "-O2", "-O3 -march=native", "-Os")
 BY_DEFAULT = 2

@@ -5,6 +5,8 @@ Other tests run the host's models in LLVM, which is quicker; here is the referen
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,16 +14,21 @@ import numpy as np
 import pytest
 from numba.extending import is_jitted
 
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.engine.jitted import Jitted
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference
 from pykernel.gen.project import build
 from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
+from pykernel.spec.families.online_keys import RULES
 from pykernel.spec.model import FAMILIES, Spec, make_spec, rules
 from tests.algorithms.test_int16 import ONLINE as INT16_ONLINE
 from tests.algorithms.test_int16 import frozen, online
+from tests.conftest import commit
+from tests.support import DOCS
 from tests.support.compilers import QUICK
+from tests.support.following import spec_of
 from tests.support.machines import MACHINES, SIGNALS, machine
 from tests.support.random_calls import first_difference, random_calls, trace
 from tests.support.random_specs import random_spec
@@ -116,7 +123,48 @@ def in_numba(spec: Spec, samples: int) -> Reference:
     return reference
 
 
-@pytest.mark.in_turn
+def budgeted(rule: str, technique: str) -> Spec:
+    """Paper 003: a rule that learns under a budget, which is soon full."""
+    keys: dict[str, Any] = {"force": True} if RULES[rule].selects else {}
+    if RULES[rule].selects and RULES[rule].recursive:
+        keys["projection"] = "klms"
+    return spec_of(technique, 6, 2, "float32", rule=rule, **keys)
+
+
+def machines_with(holds: Callable[[dict[str, Any]], bool]) -> dict[str, Callable[[], Spec]]:
+    return {name: functools.partial(machine, name) for name, content in MACHINES.items() if holds(content)}
+
+
+LEARNERS: dict[str, dict[str, Callable[[], Spec]]] = {
+    "paper-000": machines_with(lambda content: content.get("basis", {}).get("method") == "efvs"),
+    "paper-001": machines_with(lambda content: content["learning"]["rule"] == "okfeb"),
+    "paper-002": machines_with(lambda content: content.get("basis", {}).get("method") == "sgma"),
+    "paper-003": {
+        f"{rule} {technique}": functools.partial(budgeted, rule, technique)
+        for rule in RULES
+        for technique in (TECHNIQUES if RULES[rule].selects else ["mklms"])
+    },
+    "paper-004": machines_with(lambda content: content["learning"]["rule"] == "kfd"),
+}
+"""What learns on the device by each paper."""
+
+
+@pytest.mark.parametrize("paper", LEARNERS)
+def test_a_learner_of_each_paper(paper: str) -> None:
+    """Each commit draws another."""
+    assert f"{paper}.md" in {path.name for path in DOCS.glob("paper-*.md")} and len(LEARNERS) == 5
+    name = min(LEARNERS[paper], key=lambda name: hashlib.sha256(f"{commit()} {name}".encode()).digest())
+    statuses = in_numba(LEARNERS[paper][name](), 200).report([]).statuses
+    assert sum(statuses.values()) == 200 and len(statuses) > 1, name
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("paper", "name"), [(paper, name) for paper, found in LEARNERS.items() for name in found])
+def test_every_learner_of_each_paper(paper: str, name: str) -> None:
+    in_numba(LEARNERS[paper][name](), 1000)
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", SMALLEST)
 def test_the_smallest_programs(name: str) -> None:
     statuses = in_numba(SMALLEST[name](), 200).report([]).statuses

@@ -1,7 +1,6 @@
 """What NAME_selftest runs of a model, what it notices, and what it costs a firmware that does not call it."""
 
 import re
-import shutil
 import subprocess
 import tomllib
 from dataclasses import replace
@@ -15,10 +14,11 @@ from pykernel.gen.project import build
 from pykernel.spec.model import make_spec
 from tests.support.every_model import LABELS, MODELS, accepted, content_of
 from tests.support.mutants import effective_and_missed
+from tests.support.tools import needs
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 GOLDENS = sorted(path.stem for path in GOLDEN.glob("*.toml"))
-NEEDS = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("gcov")), reason="needs gcc and gcov")
+NEEDS = needs("gcc", "gcov")
 LEAST = 0.973
 """The rest refuses what the samples of a self-test do not bring about: a full budget, too few samples.  The lines of the self-test
 itself count, and are run: it was 0.978 when it had twice as many."""
@@ -45,9 +45,10 @@ def kernel_model(technique="mklms", **sections):
 LEFT_OUT = {
     "nothing is removed": lambda: accepted(content_of("ald-krls", "float32", "plain", "one")),
     "only the newest goes": lambda: kernel_model(reduction={"n_max": 8, "technique": "mklms", "candidates": "newest"}),
+    # an even number of features: a loop that takes two rows in a turn has no last row alone
     "limits of weights": lambda: accepted(
         content_of("rls", "float32", "staged", "classes") | {"input": {"dim": 4, "max_abs": 10.0, "standardise": True}}
-    ),  # an even number of features: a loop that takes two rows in a turn has no last row alone
+    ),
     "a search is taken back": lambda: kernel_model("fmklms"),
     # once hundreds of thousands of samples long
     "an alarm lasts for ever": lambda: make_spec(
@@ -74,10 +75,11 @@ def test_the_self_tests_of_all_models_run_nearly_every_line():
         for kind in LABELS:
             content = content_of(*model, kind) if model[2] != "forecast" or kind == "one" else None
             if content and model[0] == "okfeb" and "signal" in content:
+                # of 1, all of its many inputs are far from one another
                 content["kernel"] = {
                     **content["kernel"],
                     "sigma": 4.0,
-                }  # of 1, all of its many inputs are far from one another
+                }
             spec = accepted(content) if content else None
             if spec is None or (model[1] == "int16" and kind == "several"):
                 continue
@@ -131,7 +133,7 @@ def test_of_a_hundred_changes_the_self_test_misses_four_at_most():
     assert effective >= 100 and len(missed) <= 0.04 * effective, missed
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 def test_a_self_test_that_is_not_called_costs_no_flash(tmp_path):
     """Its functions, which hold its tables, are not linked."""
     project = build(golden("flow"))

@@ -33,13 +33,14 @@ from tests.support.built import built
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.machines import MACHINES
 from tests.support.specs import named
+from tests.support.tools import needs
 
 TECHNIQUES = ("nt", "fklms", "mklms")
 PRECISIONS = ("float32", "float64")
 PAGE = ROOT / "docs" / "guide/snapshots.md"
 DONE = 0
 MISSING, FOREIGN, BROKEN, INVALID, STORAGE, FORMAT = (value for value, _ in SNAPSHOT_STATUSES.values())
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+needs_gcc = needs("gcc")
 
 
 def spec_of(technique="mklms", precision="float32", dim=2, n_max=6, standardise=False, **sections):

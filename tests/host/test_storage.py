@@ -6,7 +6,6 @@ costs the most readings.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import zlib
 from collections.abc import Iterator
@@ -23,8 +22,9 @@ from pykernel.spec.model import FAMILIES, Spec, make_spec
 from tests.support.built import built
 from tests.support.harness import write_sources
 from tests.support.machines import MACHINES, SIGNALS
+from tests.support.tools import needs
 
-pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc; would show what is left on bad storage")
+pytestmark = needs("gcc", would="what is left on bad storage")
 
 STORAGE = Path(__file__).parents[1] / "support" / "storage"
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")

@@ -1,6 +1,5 @@
 """benchmarks/: what the scripts compute is right, and docs/benchmarks.md shows what they left."""
 
-import importlib.util
 import re
 import shutil
 import threading
@@ -51,8 +50,7 @@ def test_bytes_are_those_of_the_models_now():
 
 @pytest.mark.exhaustive
 def test_the_command_runs(tmp_path, one_build, capsys):
-    if not importlib.util.find_spec("unicorn"):
-        pytest.skip("unicorn is not installed")
+    pytest.importorskip("unicorn")
     words = ["--quick", "-o", str(tmp_path), *(() if shutil.which("arm-none-eabi-gcc") else ("--toolchain", "zig"))]
     page = (tables.DOCS / "benchmarks.md").read_bytes()
     preset_instructions.main(words)

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -43,6 +42,7 @@ from pykernel.workflows.demo import write_inputs
 from tests.gen.test_check import CHOICES, PRESETS
 from tests.support import ROOT
 from tests.support.machines import MACHINES
+from tests.support.tools import need
 
 Status = KLMS["real"].status
 
@@ -112,8 +112,9 @@ def test_the_block_of_workflows_runs(tour, monkeypatch, capsys):
 def test_the_demos_output_is_the_demos(tmp_path, monkeypatch, run):
     """Word by word, where the compilers are those of the page."""
     for gcc in ("gcc", "arm-none-eabi-gcc"):
-        found = shutil.which(gcc) and subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True).stdout
-        if not (found and found.startswith("12.2")):
+        need(gcc)
+        found = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True).stdout
+        if not found.startswith("12.2"):
             pytest.skip(f"{gcc} is not 12.2")
     monkeypatch.chdir(tmp_path)
     code, out, _ = run("demo")

@@ -1,15 +1,14 @@
 """examples/fan: a sensor, a recording, a monitor and a replay, on an emulated Uno."""
 
 import importlib.util
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from pykernel.gen.project import generate
 from pykernel.spec.model import load_spec
 from tests.support import ROOT
+from tests.support.tools import need
 
 FAN = ROOT / "examples" / "fan"
 BOARDS = {
@@ -20,8 +19,7 @@ BOARDS = {
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_it_compiles_for_both_boards(board, tmp_path):
-    if not shutil.which(BOARDS[board][0]):
-        pytest.skip(f"needs {BOARDS[board][0]}")
+    need(BOARDS[board][0])
     generate(load_spec(FAN / "fan.toml"), tmp_path / "fan", also=("recorder",))
     for more in ([], ["-DRECORD_ONLY"]):
         for source in (FAN / "firmware.c", FAN / "adxl345.c", FAN / board):
@@ -31,8 +29,7 @@ def test_it_compiles_for_both_boards(board, tmp_path):
 
 @pytest.mark.exhaustive("minutes")
 def test_a_knocking_bearing_is_recorded_told_and_replayed(tmp_path):
-    if not (shutil.which("avr-gcc") and Path("/usr/include/simavr/sim_avr.h").exists()):
-        pytest.skip("needs avr-gcc and libsimavr-dev")
+    need("avr-gcc", "libsimavr-dev")
     loaded = importlib.util.spec_from_file_location("fan_run", FAN / "run.py")
     run = importlib.util.module_from_spec(loaded)
     loaded.loader.exec_module(run)

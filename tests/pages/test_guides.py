@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +16,9 @@ from pykernel.gen.project import build, generate, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support import DOCS
+from tests.support.tools import needs
 
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+needs_gcc = needs("gcc")
 
 
 def steps(page):
@@ -112,7 +112,7 @@ def test_the_monitor_of_the_tutorial(follow):
 
 
 @needs_gcc
-@pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
+@needs("cmake")
 @pytest.mark.usefixtures("one_build")
 def test_from_spec_to_firmware(follow):
     assert follow("guide/spec-to-firmware.md") == [

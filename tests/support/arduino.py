@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from pykernel.gen.project import Project
 from tests.support.boards import written
+from tests.support.tools import FILES
 
-CORE = Path("/usr/share/arduino/hardware/arduino/avr")
-MISSING = "needs avr-gcc, arduino-core-avr and libsimavr-dev; would show equal bytes on an Uno and a Mega"
-IS_HERE = bool(shutil.which("avr-g++")) and CORE.exists() and Path("/usr/include/simavr/sim_avr.h").exists()
+CORE = Path(FILES["arduino-core-avr"])
+TOOLS = ("avr-g++", "arduino-core-avr", "libsimavr-dev")
 BOARDS = {"uno": ("atmega328p", "AVR_UNO", "standard"), "mega": ("atmega2560", "AVR_MEGA2560", "mega")}
 
 

@@ -1,14 +1,12 @@
 """What an AVR executes, counted exactly with libsimavr."""
 
 import functools
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-MISSING = "needs avr-gcc, simavr and libsimavr-dev; would show that no call on an AVR takes more than its bound"
-IS_HERE = bool(shutil.which("avr-gcc") and shutil.which("simavr") and Path("/usr/include/simavr/sim_avr.h").exists())
+TOOLS = ("avr-gcc", "simavr", "libsimavr-dev")
 
 
 @functools.cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -31,8 +30,9 @@ from pykernel.targets.board import BoardModel, Link, coded, opened, sealed
 from pykernel.targets.check import check_board
 from tests.support import ROOT, arduino, boards
 from tests.support.built import built
+from tests.support.tools import lacking, need, needs
 
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc; would show this PC as a board")
+needs_gcc = needs("gcc", would="this PC as a board")
 
 SPECS: dict[str, dict[str, Any]] = {
     "number": {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"technique": "fklms", "n_max": 8}},
@@ -418,7 +418,7 @@ def test_a_board_beside_the_limits_of_a_target(on_this_pc: Path, tmp_path: Path,
         opened_lines.append(boards.Pipe(on_this_pc))
         return opened_lines[-1]
 
-    monkeypatch.setattr("pykernel.targets.check.open_line", line)
+    monkeypatch.setattr("pykernel.targets.check.open_port", line)
     limited = SPECS["number"] | {"target": {"name": "cortex-m4f", "instructions": 1_000_000}}
     (tmp_path / "m.toml").write_text(make_spec({"name": "m", "input": {"dim": 3}} | limited).to_toml())
     code, said, complaint = run("check", str(tmp_path / "m.toml"), "--board", "here", "--samples", "20")
@@ -452,10 +452,7 @@ def test_a_line_that_cannot_be_opened(url: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------------ emulators
 
-QEMU = pytest.mark.skipif(
-    not shutil.which("qemu-system-arm") or not shutil.which("arm-none-eabi-gcc"),
-    reason="needs qemu-system-arm and arm-none-eabi-gcc; would show equal bytes over a UART",
-)
+QEMU = needs("qemu-system-arm", "arm-none-eabi-gcc", would="equal bytes over a UART")
 
 
 @pytest.mark.exhaustive
@@ -478,8 +475,7 @@ def test_a_cortex_m4f_at_a_terminal() -> None:
 @pytest.mark.parametrize("target", boards.UARTS)
 def test_every_machine(target: str, kind: str, where: Any) -> None:
     chain = "zig" if target.startswith("rv32") else "gcc"
-    if chain == "zig" and not shutil.which("qemu-system-riscv32"):
-        pytest.skip("needs qemu-system-riscv32; would show equal bytes over its UART")
+    need(*(["qemu-system-riscv32"] if chain == "zig" else []), would="equal bytes over its UART")
     spec = spec_of(kind, name="flow")
     image = boards.bare_metal(spec, target, chain)
     with where(image, target) as url:
@@ -504,7 +500,7 @@ def test_a_reset_in_the_middle(tmp_path: Path) -> None:
         assert check_board(spec, url, samples=100).ok
 
 
-@pytest.mark.skipif(not arduino.IS_HERE, reason=arduino.MISSING)
+@needs(*arduino.TOOLS, would="equal bytes on an Uno and a Mega")
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("which", arduino.BOARDS)
 @pytest.mark.parametrize("kind", ["number", "numbers", "class", "none", "whole"])
@@ -529,8 +525,8 @@ def test_an_arduino(kind: str, which: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    not shutil.which("node") or not boards.NODE_MODULES.exists(),
-    reason="needs node, and: npm install --prefix build rp2040js avr8js; would show equal bytes on two more boards",
+    bool(lacking("node")) or not boards.NODE_MODULES.exists(),
+    reason="needs node, rp2040js, avr8js; npm install --prefix build rp2040js avr8js",
 )
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("package", ["rp2040js", "avr8js"])
@@ -539,8 +535,7 @@ def test_boards_that_others_wrote(package: str, tmp_path: Path) -> None:
     spec = spec_of(name="flow")
     project = built(spec, also=("check",))
     if package == "avr8js":
-        if not arduino.IS_HERE:
-            pytest.skip(arduino.MISSING)
+        need(*arduino.TOOLS, would="equal bytes on an Uno and a Mega")
         image = arduino.sketch(project, tmp_path, "uno").with_suffix(".hex")
     else:
         made = boards.bare_metal(spec, "cortex-m0plus", uart=boards.PL011, flash=0x1000_0000)

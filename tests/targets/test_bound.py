@@ -35,6 +35,7 @@ from tests.support import simavr_count
 from tests.support.random_calls import random_calls, trace
 from tests.support.random_specs import RULES, content_of, random_spec
 from tests.support.specs import named
+from tests.support.tools import need, needs
 
 pytest.importorskip("unicorn")
 pytest.importorskip("capstone")
@@ -43,9 +44,7 @@ TECHNIQUES = ("fklms", "nt", "mklms", "ls", "afklms", "lsridge")
 
 
 def need_gcc(target):
-    command = find_target(target).gcc.command
-    if shutil.which(command) is None:
-        pytest.skip(f"needs {command}: would show that no call on {target} takes more than its bound")
+    need(find_target(target).gcc.command, would=f"that no call on {target} takes more than its bound")
 
 
 READ = {"arm-none-eabi-gcc": "12.2.", "riscv64-unknown-elf-gcc": "12.2.", "avr-gcc": "5.4."}
@@ -225,7 +224,7 @@ def assert_facts_hold(spec, seed, count):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@needs("gcc")
 @pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 20))])
 def test_loops_turn_at_most_as_often_as_said(part):
     """The generator's facts, counted: in specs of the whole language, whatever is called."""
@@ -346,7 +345,7 @@ def test_loops_that_share_their_turns_are_bounded_together():
 
 # -------------------------------------------------------------------------------------------------------------- AVR
 
-AVR = pytest.mark.skipif(not simavr_count.IS_HERE, reason=simavr_count.MISSING)
+AVR = needs(*simavr_count.TOOLS, would="that no call on an AVR takes more than its bound")
 
 
 @pytest.mark.parametrize("count", range(256))
@@ -472,7 +471,7 @@ def test_what_was_read_of_the_avr_library_holds(part):
 
 
 @AVR
-@pytest.mark.skipif(not shutil.which("avr-objdump"), reason="needs avr-objdump")
+@needs("avr-objdump")
 def test_the_avr_decoder_agrees_with_the_disassembler():
     """Sizes, and where branches and calls go, of all the code of a model and of the library."""
     image = model_image(build(spec_of("mklms")), find_target("avr"), "gcc", level="-Os")

@@ -20,6 +20,7 @@ from pykernel.targets.flow import Graph, Records
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu
 from tests.support.built import built
+from tests.support.tools import need
 
 pytest.importorskip("unicorn")
 
@@ -88,7 +89,9 @@ def header():
 
 def image_of(target, chain="gcc"):
     if chain not in found_toolchains(target):
-        pytest.skip(f"needs {chain} for {target.name}: would run our float routines as it assembles them")
+        pytest.skip(
+            f"needs {target.gcc.command if chain == 'gcc' else chain}; would run our float routines as it assembles them"
+        )
     files = {"run.c": LOOP, "flow_float.h": header()}
     return Image(target, chain, files, "-Os", ("-Wno-float-equal",))
 
@@ -219,8 +222,7 @@ def test_no_routine_takes_more_than_its_bound(name):
 
 def wrapped(*flags):
     """The program of a model whose linker takes other routines wherever a file asks for one, as the Pico's SDK wants it."""
-    if "gcc" not in found_toolchains(TARGET):
-        pytest.skip("needs arm-none-eabi-gcc: would link a model as a Pico's SDK does")
+    need(TARGET.gcc.command, would="a model that is linked as a Pico's SDK does")
     files, others = model_files(built(make_spec({"name": "flow", "input": {"dim": 2}})))
     wraps = [f"-Wl,--wrap=__aeabi_{name}" for name in NAMES]
     return Image(TARGET, "gcc", files | others, "-Os", flags, libraries=wraps)
@@ -239,8 +241,7 @@ def test_a_user_can_leave_them_out():
 @pytest.mark.parametrize("target", [find_target(name) for name in BOUNDS], ids=BOUNDS)
 @pytest.mark.parametrize("flags", [(), ("-flto", "-flinker-output=nolto-rel")])
 def test_two_models_share_them(tmp_path, flags, target):
-    if "gcc" not in found_toolchains(target):
-        pytest.skip("needs arm-none-eabi-gcc: would link two models, each file by itself and all as one")
+    need(target.gcc.command, would="two models, each file by itself and all as one")
     for name in ("flow", "level"):
         files = built(make_spec({"name": name, "input": {"dim": 2}})).sources
         write_sources(tmp_path, files)

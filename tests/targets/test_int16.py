@@ -23,6 +23,7 @@ from tests.algorithms.test_int16 import ONLINE, frozen, online
 from tests.algorithms.test_spectrum_int16 import spec_of as waves
 from tests.support.random_specs import INT16_RULES, random_spec
 from tests.support.targets import EIGHT, rarely
+from tests.support.tools import needs
 
 
 def expansion(rule: str, **label: Any) -> Spec:
@@ -129,7 +130,7 @@ def test_squared_distances_by_dsp_instructions(dim: int) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="no qemu-system-arm")
+@needs("qemu-system-arm")
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("level", ["-O2", "-O3"])
 def test_the_same_bytes_with_helium(model: str, level: str) -> None:
@@ -138,7 +139,7 @@ def test_the_same_bytes_with_helium(model: str, level: str) -> None:
     assert report.ok, report.rows
 
 
-AVR = pytest.mark.skipif(not (shutil.which("simavr") and shutil.which("avr-gcc")), reason="no simavr or avr-gcc")
+AVR = needs("simavr", "avr-gcc")
 
 
 @AVR

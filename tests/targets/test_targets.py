@@ -488,5 +488,5 @@ def test_a_job_that_ends_early_is_a_failure(monkeypatch):
     target, chain, _ = need("cortex-m4f", None, "qemu")
     model = ProcessModel(build(spec_of("nt")), target, chain)
     model.target = target.model_copy(update={"qemu": target.qemu.model_copy(update={"machine": "none"})})
-    with pytest.raises(CheckFailed, match="wrote 0 bytes of"):
+    with pytest.raises(CheckFailed, match=r"wrote 0 of \d+ bytes"):
         model.call("init")

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pykernel.training.closed_form import FisherProblem, RidgeProblem, problem
-from pykernel.training.targets import Targets, error_rate, press
+from pykernel.training.coding import Targets, error_rate, press
 from tests.support.retraining import MODELS, Task, decided, left_out, objective_without, worst_condition
 
 EPS = float(np.finfo(float).eps)

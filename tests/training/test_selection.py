@@ -15,8 +15,8 @@ from pykernel.bases import arguments
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.training import selection
+from pykernel.training.coding import Targets
 from pykernel.training.selection import bias_of_minimum, default_ridges, default_widths, select, stratified_folds
-from pykernel.training.targets import Targets
 from tests.support import ROOT, retraining
 
 WIDTHS, RIDGES = [0.6, 1.0, 2.5], [0.01, 0.3, 5.0]

@@ -544,9 +544,8 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
 @pytest.mark.parametrize(("kind", "target"), [("classes", None), ("number", "cortex-m0plus")])
 def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target, tmp_path, monkeypatch):
     """In reals, and in int16 for a part without an FPU; and the verdict does not send its user to another model."""
-    rng = np.random.default_rng(
-        1
-    )  # of 120 judged rows the line errs in 6, the next kind in 10: no computer's rounding turns that around
+    # of 120 judged rows the line errs in 6, the next kind in 10: no computer's rounding turns that around
+    rng = np.random.default_rng(1)
     x = rng.normal(size=(400, 3)) * [1, 10, 100] + [0, 50, 500]
     y = x @ [1, 0.2, 0.03] + rng.normal(size=400)
     label = np.where(y > np.median(y), "hot", "cold") if kind == "classes" else [f"{value:.4g}" for value in y]

@@ -71,9 +71,8 @@ class Discriminant(Struct):
     # leave-one-out errors: number of samples that are classified wrongly when left out
     mistakes: between(Index, 0, "most")
     assessed: between(Index, 0, "most")  # number of assessed samples, over which press and mistakes are sums
-    trained: between(
-        Index, 0, "most"
-    )  # number of training samples; 0 if update or restart was called after the training
+    # number of training samples; 0 if update or restart was called after the training
+    trained: between(Index, 0, "most")
 
 
 class FisherWork(Struct):

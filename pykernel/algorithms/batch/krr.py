@@ -76,9 +76,8 @@ class Trained(Struct):
 class BatchWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
-    factor: Real[
-        PACKED
-    ]  # K + ridge I, row by row up to the diagonal; then its Cholesky factor; then the inverse of the factor
+    # K + ridge I, row by row up to the diagonal; then its Cholesky factor; then the inverse of the factor
+    factor: Real[PACKED]
     solved: Real[L_MAX, OUTPUTS]  # multipliers of the next model
     shift: Real[OUTPUTS]  # bias of the next model
     sums: Real[L_MAX]  # row sums of |K|; then (K + ridge I)^-1 1

@@ -58,9 +58,8 @@ class Int16Work(Struct):
 
     f: Word[FUNCTIONS]  # values of the functions, modulo 2^32, because intermediate sums may exceed int32
     votes: Word[CLASSES]  # votes for each class
-    clear: Word[
-        CLASSES
-    ]  # how clear each class's votes are: the sum, over its pairs, of f / 64 in favour of this class, modulo 2^32
+    # how clear each class's votes are: the sum, over its pairs, of f / 64 in favour of this class, modulo 2^32
+    clear: Word[CLASSES]
     p: between(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
     x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 

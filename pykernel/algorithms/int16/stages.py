@@ -41,9 +41,8 @@ class Int16Stages(Struct):
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
     slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # weights of the linear part, in units of 2^-16
-    agreement: between(
-        Int[OUTPUTS], -GAIN_MOST, GAIN_MOST
-    )  # running mean of the product of the residual and the model's answer
+    # running mean of the product of the residual and the model's answer
+    agreement: between(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)
     square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of the square of the model's answer
     gain: between(Int[OUTPUTS], 0, ONE)  # factor of the model's answer, in units of 1 / ONE
     count: between(Index, 0, COUNTED)  # number of samples learned

@@ -42,18 +42,16 @@ class Bank(Struct):
     means: between(Real[COMPONENTS + 1, DIM], "-input_max_abs", "input_max_abs")
     # R of each Gaussian, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
-    counts: between(
-        Uint16[COMPONENTS + 1], 0, "horizon"
-    )  # number of rows that a Gaussian has learned, at most the horizon
+    # number of rows that a Gaussian has learned, at most the horizon
+    counts: between(Uint16[COMPONENTS + 1], 0, "horizon")
     unmet: between(Uint16, 0, "unmet_most")  # number of rows of known regimes since the candidate began
     sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
     rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: the regime is rejected, so its rows are in alarm
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
     merge_first: between(Uint8, 0, COMPONENTS - 1)  # the pair with the smallest loss so far
     merge_second: between(Uint8, 0, COMPONENTS - 1)
-    newest: between(
-        Uint8, 0, COMPONENTS
-    )  # place of the newest regime since the warm-up, counted from 1; 0: there is none, or it was unlearned
+    # place of the newest regime since the warm-up, counted from 1; 0: there is none, or it was unlearned
+    newest: between(Uint8, 0, COMPONENTS)
 
 
 class Course(Struct):
@@ -81,9 +79,8 @@ class Blame(Struct):
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
     # squared innovation that each sensor explains in the alarm's first row, if the sensor moved and explains more than half; else 0
     leaps: between(Real[DIM], 0, WHITE_MOST)
-    abrupt: between(
-        Uint8, 0, 1
-    )  # 1: in the alarm's first row, the surprise under the course alone was above the threshold
+    # 1: in the alarm's first row, the surprise under the course alone was above the threshold
+    abrupt: between(Uint8, 0, 1)
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
     calm: between(Real, 0, 1.0625)  # fraction of the rows with this culprit in which the culprit's value hardly changed

@@ -74,9 +74,8 @@ class Threshold(Struct):
     below: between(Uint8, 0, UNEXCEEDED)  # number of rows learned since the level was last above q
     episode: between(Index, 0, LONG)  # length of the present episode so far, in rows; 0: there is none
     quiet: between(Uint8, 0, GAP)  # number of quiet rows since the episode's latest row in alarm
-    age: between(
-        Index, 0, "commissioning"
-    )  # number of rows after the warm-up; counting stops when the monitor is armed
+    # number of rows after the warm-up; counting stops when the monitor is armed
+    age: between(Index, 0, "commissioning")
     tokens: between(Real, 0, "tokens_most")  # number of rows in alarm from which the threshold may still learn
 
 

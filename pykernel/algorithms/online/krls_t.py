@@ -63,9 +63,8 @@ class Posterior(Struct):
     # with forgetting: S, packed
     covariance: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -COVARIANCE_MOST, COVARIANCE_MOST)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
-    weight: between(
-        Real, 0, WEIGHT_HORIZON * 2
-    )  # number of samples in the estimate of the variance; with forgetting, the effective number
+    # number of samples in the estimate of the variance; with forgetting, the effective number
+    weight: between(Real, 0, WEIGHT_HORIZON * 2)
 
 
 class KrlsTModel(FactorModel):

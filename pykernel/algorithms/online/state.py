@@ -104,25 +104,25 @@ class Expansion(Struct):
     # T, a square root of the inverse Gram matrix: T' T = P = (K + ridge I)^-1
     t: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
     inverse: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT, LARGEST_ELEMENT)  # P, for LS
+    # Q = P^2, for LSREG
     squared: between(
         Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
-    )  # Q = P^2, for LSREG
+    )
     # real part of Z = (K + ridge I + i sqrt(mu) I)^-1
     z_re: between(
         Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
     )
+    # imaginary part of Z
     z_im: between(
         Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
-    )  # imaginary part of Z
+    )
     overlap: between(Real[N_MAX], 0, N_MAX * 2)  # sum of k_ij^2 over all j other than i
-    claim: between(
-        Real[N_MAX], 0, FRESH
-    )  # each vector's claim to stay; the claim fades until a sample comes near the vector
+    # each vector's claim to stay; the claim fades until a sample comes near the vector
+    claim: between(Real[N_MAX], 0, FRESH)
     # each vector's distance d to its nearest neighbour; d <= 0 means that the distance is at least |d|
     neighbour: between(Real[N_MAX], -FAR, FAR)
-    age: between(
-        Index[N_MAX], 0, AGE_MOST
-    )  # number of samples learned since the vector was stored or last repeated by a sample
+    # number of samples learned since the vector was stored or last repeated by a sample
+    age: between(Index[N_MAX], 0, AGE_MOST)
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later elements are zero
     probe: between(Index, 0, N_MAX)  # the next vector whose overlap is recomputed, or whose column of Z is corrected
 

@@ -42,9 +42,8 @@ class Int16Signal(Struct):
     ready: between(Index, 0, 1)  # 1: there are features
     waiting: between(Index, 0, 1)  # 1: the newest features wait for their label
     features: between(Int16[DIM], -32767, 32767)  # the newest features, which are the model's inputs
-    kept: between(
-        Int16[FEATURES_KEPT, MEASURES], -32767, 32767
-    )  # measures of the latest steps; row ``latest`` is the newest
+    # measures of the latest steps; row ``latest`` is the newest
+    kept: between(Int16[FEATURES_KEPT, MEASURES], -32767, 32767)
     lowest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     highest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     # |difference| between the block's first sample and the sample before it

@@ -93,9 +93,8 @@ class Subspace(Struct):
     """The model is the subspace spanned by L = Phi A.  Phi's columns are the expansion vectors in feature space."""
 
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors: stored samples, scaled
-    a: between(
-        Real[N_MAX, RANK], "-2 * row_limit", "2 * row_limit"
-    )  # A: a[i][j] is the weight of expansion vector i in column j of L
+    # A: a[i][j] is the weight of expansion vector i in column j of L
+    a: between(Real[N_MAX, RANK], "-2 * row_limit", "2 * row_limit")
     # G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors
     g: between(Real[TRIANGLE], "-element_limit", "element_limit")
     # T, a square root of the inverse Gram matrix: T'T = P = K^-1.  A packed lower triangle, with room for all vectors and the sample
@@ -104,9 +103,8 @@ class Subspace(Struct):
     moments: between(Real[TRIANGLE], "-moment_limit", "moment_limit")  # S = fading sum of q q', packed
     claim: between(Real[N_MAX], 0, 1)  # each vector's claim to stay, which fades with time
     total: between(Real, 0, "moment_limit")  # sum of |q|^2 + rho; steps are divided by it
-    censor: between(
-        Real, 0, MOST_ODDS
-    )  # odds t / (1 - t) of the threshold t; samples whose relative residual is at most t are censored
+    # odds t / (1 - t) of the threshold t; samples whose relative residual is at most t are censored
+    censor: between(Real, 0, MOST_ODDS)
     known: between(Real, 0, 1)  # mean part of a sample that the subspace expresses
     use: between(Real, 0, LOOKS)  # sum, over samples, of the part that only the examined column expresses
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero

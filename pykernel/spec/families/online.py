@@ -103,9 +103,8 @@ class Choices:
         if reduction.tie != "smaller" or reduction.truncate_age is not None:
             keeps.add("ages")
         if reduction.candidates == "newest" and reduction.lambda_max is None:
-            keeps.discard(
-                "overlap"
-            )  # no stored vector is ever removed, so the overlaps of stored vectors are not needed
+            # no stored vector is ever removed, so the overlaps of stored vectors are not needed
+            keeps.discard("overlap")
         return cls(
             rule=rule,
             technique=technique,

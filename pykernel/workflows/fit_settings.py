@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from pykernel.errors import UserError, did_you_mean, option
+from pykernel.errors import UserError, did_you_mean, shown_option
 from pykernel.files import open_data, whole_file
 from pykernel.progress import Show
 from pykernel.request.kinds import File, Numbers, words
@@ -36,7 +36,7 @@ def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> N
         from pykernel.spec.model import meant
 
         remedy = meant(word, known, f"there are: {', '.join(known)}")
-        raise UserError(f"{option(name, word)} is not known{where}; {remedy}")
+        raise UserError(f"{shown_option(name, word)} is not known{where}; {remedy}")
 
 
 def need_unweighted(spec: Spec) -> None:
@@ -74,8 +74,8 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
         if not equals or name not in known:
             keys = f"give KEY=VALUE; keys for {method}: {', '.join(known)}"
             remedy = did_you_mean(name, known, keys) if equals else keys
-            raise UserError(f"{option('with_')} holds {word!r}; {remedy}")
-        found[name] = _value_as(known[name], value, option("with_", word))
+            raise UserError(f"{shown_option('with_')} holds {word!r}; {remedy}")
+        found[name] = _value_as(known[name], value, shown_option("with_", word))
     return found
 
 
@@ -110,7 +110,7 @@ def need_report(path: File | None) -> None:
     """Raise UserError unless the file's name is valid for a report."""
     if path is not None and Path(path).suffix.lower() != ".html":
         raise UserError(
-            f"{option('report')} {path}: a report has figures, so it is an HTML file; give {Path(path).with_suffix('.html')}"
+            f"{shown_option('report')} {path}: a report has figures, so it is an HTML file; give {Path(path).with_suffix('.html')}"
         )
 
 
@@ -140,7 +140,7 @@ def prefix(out: Path) -> str:
     try:
         return checked_name(out.stem)
     except ValueError as error:
-        raise UserError(f"{out}: the model's name {error}; give another file name, or {option('name')}") from None
+        raise UserError(f"{out}: the model's name {error}; give another file name, or {shown_option('name')}") from None
 
 
 def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
@@ -152,8 +152,8 @@ def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
     why = ", which trains vectors and widths" if named == TRAINED else ""
     for name in names:
         if getattr(given, name) != getattr(type(given), name):
-            told = option(name.strip("_"))
-            raise UserError(f"{told} does not apply to {option(trained, named)}{why}; leave {told} out")
+            told = shown_option(name.strip("_"))
+            raise UserError(f"{told} does not apply to {shown_option(trained, named)}{why}; leave {told} out")
 
 
 def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
@@ -165,10 +165,10 @@ def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None
     need_known(given.kernel, known, "kernel", where)
     widths = {"sigma": given.sigma, "gamma": given.gamma}
     own = {"gaussian": "sigma", "linear": None}.get(given.kernel, "gamma")
-    remedy = f"this kernel has {option(own)}" if own else "this kernel has no width"
+    remedy = f"this kernel has {shown_option(own)}" if own else "this kernel has no width"
     for name, value in widths.items():
         if value is not None and name != own:
-            raise UserError(f"{option(name)} does not apply to the {given.kernel} kernel; {remedy}")
+            raise UserError(f"{shown_option(name)} does not apply to the {given.kernel} kernel; {remedy}")
     return own, widths.get(own or "")
 
 
