@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogFormatter
 
 from pykernel.files import whole_file
 from pykernel.report.figures import SIMPLE, Panel
-from pykernel.telling import tick
+from pykernel.telling import axis_tick
 
 # Okabe and Ito's palette: told apart by colour-blind readers, and by lightness in print
 COLOURS = ("#0072B2", "#D55E00", "#E69F00", "#009E73", "#999999")
@@ -34,7 +34,7 @@ class Plain(LogFormatter):
     """Numbers as people write them, at those places that matplotlib finds far enough apart."""
 
     def __call__(self, value: float, at: int | None = None) -> str:
-        return tick(value) if super().__call__(value, at) else ""
+        return axis_tick(value) if super().__call__(value, at) else ""
 
 
 def _plain_ticks(axes: Any) -> None:
@@ -44,7 +44,7 @@ def _plain_ticks(axes: Any) -> None:
             axis.set_major_formatter(Plain())
             axis.set_minor_formatter(Plain(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
         else:
-            axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: axis_tick(value)))
 
 
 def heading(axes: Any, title: str) -> None:

@@ -38,7 +38,7 @@ class Watch:
 
     def data(self, data: Mapping[str, Any] | None) -> None:
         """Receive the description of the table that was read (see ``read``)."""
-        if told := data_told(data):
+        if told := data_lines(data):
             self.note(*told)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
@@ -57,7 +57,7 @@ QUIET = Watch()
 SILENT = Silent()
 
 
-def refuse(*rules: tuple[object, str]) -> None:
+def raise_first_error(*rules: tuple[object, str]) -> None:
     """Raise UserError with the sentence of the first rule whose condition is true.
 
     rules: pairs of a condition, which is true if something is wrong, and the sentence that says what is wrong.
@@ -74,18 +74,18 @@ def byte_count(size: int | None) -> str:
     return "" if size is None else f"{size:,} B"
 
 
-def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0, missing: str = "-") -> list[str]:
+def formatted_figures(figures: Mapping[str, Any], *keys: str, digits: int = 0, missing: str = "-") -> list[str]:
     """Return figures as text, with ``missing`` for a figure that is None."""
     return [missing if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
 
 
-def number(value: float | None) -> str:
+def formatted_number(value: float | None) -> str:
     return (
         "-" if value is None else f"{value:.4g}" if value < 1e4 else f"{value:,.0f}" if value < 1e9 else f"{value:.3e}"
     )
 
 
-def tick(value: float) -> str:
+def axis_tick(value: float) -> str:
     """Format a number for an axis, such as 1,000 or 0.25."""
     if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.3g}"
@@ -94,17 +94,21 @@ def tick(value: float) -> str:
 
 def error_and_deviation(told: Mapping[str, Any] | None) -> str:
     """Format an error with ± half the width of its 95 % interval, or ± its standard deviation.  Without an error, return ""."""
-    return "" if told is None else f"{number(told['error'])} ± {number(told.get('within', told.get('deviation')))}"
+    return (
+        ""
+        if told is None
+        else f"{formatted_number(told['error'])} ± {formatted_number(told.get('within', told.get('deviation')))}"
+    )
 
 
-def duration(seconds: float) -> str:
+def formatted_duration(seconds: float) -> str:
     """Format a duration with few digits, because an estimate is not more exact."""
     if seconds < 90:
         return f"{float(f'{seconds:.1g}' if seconds < 10 else f'{seconds:.2g}'):g} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
-def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+def verdict_sentence(found: Mapping[str, Any], shown: Callable[[float], str] = formatted_number) -> str:
     """Say which predictor ``host.scores.verdict`` found to be better, by what factor, and what the two errors are.
 
     shown: formats an error.
@@ -122,7 +126,7 @@ def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) ->
 KNOWN_ROWS = "the model was trained on these rows: expect a larger error on new rows"
 
 
-def rivals_told(report: Mapping[str, Any]) -> str:
+def simple_predictors_sentence(report: Mapping[str, Any]) -> str:
     """For a model that gets no labels, say how many labels the simple predictors learned.  For other models, return ""."""
     if report["gets_labels"]:
         return ""
@@ -132,19 +136,19 @@ def rivals_told(report: Mapping[str, Any]) -> str:
     return f"the simple predictors learned only the labels of {learned}, because this model gets no labels"
 
 
-def refused_told(report: Mapping[str, Any]) -> list[str]:
+def refused_rows_sentences(report: Mapping[str, Any]) -> list[str]:
     """Return a list with a sentence that says how many rows the model refused to predict or to learn, or an empty list
     if it refused none.
     """
     return [f"{report['refused']:,} of {report['rows']:,} {unit_of(report)}s were refused"] if report["refused"] else []
 
 
-def root(value: float) -> float:
+def root_of_mean_square(value: float) -> float:
     """Return the square root of a mean of squares, or NaN if rounding errors made the mean negative."""
     return math.sqrt(value) if value >= 0 else math.nan
 
 
-def rate(part: float | None) -> str:
+def percent(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 
 
@@ -180,11 +184,11 @@ LEFT_OUT = {
 """Reasons for leaving columns out."""
 
 
-def data_told(data: Mapping[str, Any] | None) -> list[str]:
+def data_lines(data: Mapping[str, Any] | None) -> list[str]:
     """Return lines about the table as it was read, and the command that turns left-out columns into inputs."""
     if data is None:
         return []
-    offer = _offer(data)
+    offer = _table_command_lines(data)
     lines = [line for each in data_sentences(data) + offer[:1] for line in _wrapped(each)] + offer[1:]
     return [f"{'data' if i == 0 else '':<8} {line}" for i, line in enumerate(lines)]
 
@@ -199,35 +203,37 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
         return []
     told = []
     if data["chosen"]:
-        told.append(f"{data['rows']:,} rows; {_several(len(data['inputs']), 'input')}: {_named(data['inputs'])}")
+        told.append(
+            f"{data['rows']:,} rows; {_count_with_unit(len(data['inputs']), 'input')}: {_first_names(data['inputs'])}"
+        )
     for why, text in LEFT_OUT.items():
         some = [each for each in data["left_out"] if each["why"] == why]
         if some:
-            told.append(f"left out, {text}: {_named([_example(each) for each in some])}")
-    told += _some(
+            told.append(f"left out, {text}: {_first_names([_column_with_example(each) for each in some])}")
+    told += _first_sentences(
         [
-            f"{each['cells']:,} of {each['of']:,} cells of {each['column']} {_are_no(each['cells'], each['kind'])} (first: "
+            f"{each['cells']:,} of {each['of']:,} cells of {each['column']} {_are_not_phrase(each['cells'], each['kind'])} (first: "
             f"{each['such_as']!r}, line {each['line']:,}); treated as missing"
             for each in data["not_numeric"]
         ]
     )
-    told += _some(
+    told += _first_sentences(
         [
-            f"{_several(each['cells'], 'cell')} of {each['column']} {'is' if each['cells'] == 1 else 'are'} infinite: no model learns "
+            f"{_count_with_unit(each['cells'], 'cell')} of {each['column']} {'is' if each['cells'] == 1 else 'are'} infinite: no model learns "
             "from such a row"
             for each in data["infinite"]
         ]
     )
-    told += _some(
+    told += _first_sentences(
         [
-            f"{each['cells']:,} cells of {each['column']} {'were' if each['then'] == 'gone' else 'are'} {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
-            f"to {_plain(each['others'][1])}); {SENTINEL[each['then']]}"
+            f"{each['cells']:,} cells of {each['column']} {'were' if each['then'] == 'gone' else 'are'} {_plain_number(each['value'])}, far from all others ({_plain_number(each['others'][0])} "
+            f"to {_plain_number(each['others'][1])}); {SENTINEL[each['then']]}"
             for each in data["sentinels"]
         ]
     )
-    told += _some([_apart(each) for each in data["outlying"]])
+    told += _first_sentences([_outliers_sentence(each) for each in data["outlying"]])
     if (times := data["times"]) is not None:
-        gaps = f", with {_several(times['gaps'], 'gap')} more than ten times as long" if times["gaps"] else ""
+        gaps = f", with {_count_with_unit(times['gaps'], 'gap')} more than ten times as long" if times["gaps"] else ""
         told.append(
             "in column {column}, rows are {median:.4g}{unit} apart (nine in ten: {low:.3g} to {high:.3g}{unit})".format(
                 **times
@@ -235,13 +241,13 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
             + f"{gaps}: models ignore the times of rows; to make features from past values, first resample the table at equal intervals, which gives {times['even']:,} rows"
         )
     if data["missing"]:
-        told.append(skipped(**data["missing"]))
+        told.append(incomplete_rows_sentence(**data["missing"]))
     if data["unlabelled"]:
-        told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
+        told.append(f"{_count_with_unit(data['unlabelled'], 'row')} without a label: left out")
     return told
 
 
-def assumed_told(assumed: Sequence[str]) -> list[str]:
+def assumption_lines(assumed: Sequence[str]) -> list[str]:
     """Return lines about assumptions."""
     return (
         [f"{'assumed: ' if i == 0 else ''}{line}" for i, line in enumerate(_wrapped("; ".join(assumed)))]
@@ -254,43 +260,43 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def _are_no(cells: int, kind: str) -> str:
+def _are_not_phrase(cells: int, kind: str) -> str:
     return f"is not a {kind}" if cells == 1 else f"are not {kind}{'es' if kind == 'class' else 's'}"
 
 
-def skipped(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
+def incomplete_rows_sentence(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
     """Say how many rows have a missing input, and what happens to them (``then``, a key of ``THEN``).
 
     by: the values of [input] missing that would keep these rows.
     """
-    return f"{_several(rows, 'row')} with a missing input: {THEN[then]}{stands_in(by)}"
+    return f"{_count_with_unit(rows, 'row')} with a missing input: {THEN[then]}{stand_ins_phrase(by)}"
 
 
-def stands_in(by: Sequence[str]) -> str:
+def stand_ins_phrase(by: Sequence[str]) -> str:
     """Return the end of a sentence about incomplete rows: the values of [input] missing that would keep them."""
     ways = " or ".join(f'"{each}"' for each in by)
     return f"; [input] missing = {ways} keeps such rows" if ways else ""
 
 
-def _several(count: int, what: str) -> str:
+def _count_with_unit(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def _named(names: Sequence[str], most: int = 6) -> str:
+def _first_names(names: Sequence[str], most: int = 6) -> str:
     """List the first names, and say how many others there are."""
     more = len(names) - most
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more:,} others"
 
 
-def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
+def _first_sentences(sentences: Sequence[str], most: int = 4) -> list[str]:
     """Return the first sentences, and a sentence that says for how many other columns the same holds."""
     more = len(sentences) - most
     return list(sentences) if more <= 1 else [*sentences[:most], f"the same holds for {more:,} other columns"]
 
 
-def _apart(found: Mapping[str, Any]) -> str:
+def _outliers_sentence(found: Mapping[str, Any]) -> str:
     """Describe cells whose numbers are far from all others in their column."""
-    cells, low, high = _several(found["cells"], "cell"), *map(_plain, found["others"])
+    cells, low, high = _count_with_unit(found["cells"], "cell"), *map(_plain_number, found["others"])
     are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
     if found["cells"] > found["different"]:
         return (
@@ -298,27 +304,27 @@ def _apart(found: Mapping[str, Any]) -> str:
             "value? it is read as a number"
         )
     such, row = ("", "its row is") if found["cells"] == 1 else ("such as ", "their rows are")
-    return f"{cells} of {found['column']} {are} {where}, {such}{_plain(found['value'])} in line {found['line']:,}: read unchanged, but {row} not used for training"
+    return f"{cells} of {found['column']} {are} {where}, {such}{_plain_number(found['value'])} in line {found['line']:,}: read unchanged, but {row} not used for training"
 
 
-def _example(column: Mapping[str, Any]) -> str:
+def _column_with_example(column: Mapping[str, Any]) -> str:
     if column["words"]:
-        return f"{column['column']} ({_named(column['words'], 4)})"
+        return f"{column['column']} ({_first_names(column['words'], 4)})"
     return column["column"] + (
         f" (such as {column['such_as']!r})" if column["such_as"] and column["why"] != "constant" else ""
     )
 
 
-def _plain(value: float) -> str:
+def _plain_number(value: float) -> str:
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else f"{value:.4g}"
 
 
-def _offer(data: Mapping[str, Any]) -> list[str]:
+def _table_command_lines(data: Mapping[str, Any]) -> list[str]:
     """Say which columns ``pykernel table`` would make from words, times and sentinels, with the command on a separate line."""
     few = [each["column"] for each in data["left_out"] if each["words"]]
     times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
     values = dict.fromkeys(
-        _plain(each["value"])
+        _plain_number(each["value"])
         for each in data["sentinels"]
         if each["then"] == "read" and each["column"] != data["label"]
     )
@@ -326,9 +332,9 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
         str(each["value"]).removesuffix(".0") for each in data["outlying"] if each["cells"] > each["different"]
     )
     parts = [
-        *([f"a column of zeros and ones for each word in {_named(few)}"] if few else []),
-        *([f"sines and cosines of the times in {_named(times)}"] if times else []),
-        *([f"empty cells for {_named([*values, *codes])}"] if values or codes else []),
+        *([f"a column of zeros and ones for each word in {_first_names(few)}"] if few else []),
+        *([f"sines and cosines of the times in {_first_names(times)}"] if times else []),
+        *([f"empty cells for {_first_names([*values, *codes])}"] if values or codes else []),
     ]
     if not parts or not Path(data["file"]).is_file() or Path(data["file"]).suffix.lower() not in (".csv", ".tsv"):
         return []
@@ -340,7 +346,7 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
+def missing_inputs_sentence(found: Mapping[str, Any], most: int = 6) -> str:
     """Say how many inputs are missing, and what replaces them."""
     by = {"mean": "the mean", "hold": "the latest value"}[found["by"]]
     listed = sorted(found["columns"].items(), key=lambda item: -item[1])
@@ -348,7 +354,7 @@ def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
     return f"{found['inputs']:,} of {found['of']:,} cells; {by} replaces them ({columns})"
 
 
-def gaps_told(raw: Mapping[str, int], steps: int) -> str:
+def gaps_sentence(raw: Mapping[str, int], steps: int) -> str:
     """Say how many raw rows leave gaps, by cause, and how many steps remain (``steps``).  Without gaps, return ""."""
     causes = {"missing": "with a missing cell", "infinite": "with an infinite one", "beyond_max_abs": "beyond max_abs"}
     told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
@@ -361,7 +367,7 @@ def unit_of(report: Mapping[str, Any]) -> str:
     return "step" if "raw_rows" in report else "row"
 
 
-def counted(report: Mapping[str, Any]) -> str:
+def rows_with_unit(report: Mapping[str, Any]) -> str:
     """Return the number of rows or steps, with the unit."""
     count = f"{report['rows']:,} {unit_of(report)}s"
     devices = sum((report.get("device_split") or {}).values()) or report.get("device_count")
@@ -370,7 +376,7 @@ def counted(report: Mapping[str, Any]) -> str:
     return f"{count} of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else count
 
 
-def judged_on(report: Mapping[str, Any]) -> str:
+def judged_rows_phrase(report: Mapping[str, Any]) -> str:
     """Say on which rows or devices a plan's models were evaluated."""
     if devices := report["device_count"]:
         judges = report["judges"]
@@ -391,19 +397,19 @@ def devices_shown(
     beginning with the worst.
     """
     if len(rows) <= SHOWN_DEVICES:
-        return list(rows), _several(len(rows), "device")
+        return list(rows), _count_with_unit(len(rows), "device")
     ranked = sorted(rows, key=lambda row: -math.inf if (value := worst(row)) is None else value, reverse=True)
     return ranked[:SHOWN_DEVICES], f"the worst {SHOWN_DEVICES} of {len(rows):,} devices"
 
 
-def devices_told(report: Mapping[str, Any]) -> list[str]:
+def devices_sentences(report: Mapping[str, Any]) -> list[str]:
     """Return sentences about many devices: the median and the worst error, and the share of devices on which the model
     beats the best simple predictor.
     """
-    refused = refused_told(report)
+    refused = refused_rows_sentences(report)
     if report["error"] is None:
         return refused + (["no device has an error"] if report["measure"] != "in_alarm" else [])
-    shown = number if report["measure"] == "rmse" else rate
+    shown = formatted_number if report["measure"] == "rmse" else percent
     what = MEASURES[report["measure"]]
 
     def told(name: str, of: Mapping[str, Any], shown: Callable[[float], str]) -> str:
@@ -414,7 +420,7 @@ def devices_told(report: Mapping[str, Any]) -> list[str]:
         lines.append(told("error, divided by the best simple predictor's", report["ratio"], "{:.2f}".format))
     if report["judged"]:
         lines.append(
-            f"on {rate(report['beat_simple'])} of {_several(report['judged'], 'device')}, the model beats the best simple predictor"
+            f"on {percent(report['beat_simple'])} of {_count_with_unit(report['judged'], 'device')}, the model beats the best simple predictor"
         )
     return lines
 
@@ -429,7 +435,7 @@ MEASURES = {
 """Error measures, as they are printed."""
 
 
-def without_model(classes: Sequence[str] | None) -> str:
+def without_model_phrase(classes: Sequence[str] | None) -> str:
     """Describe the prediction that is made without a model.  classes: the label's classes, if it has any."""
     return "always the most frequent class" if classes else "always the mean"
 
@@ -439,15 +445,15 @@ def simple_errors(report: Mapping[str, Any]) -> dict[str, float]:
     return {name: found[report["measure"]] for name, found in report["simple"].items()}
 
 
-def how_tested(report: Mapping[str, Any]) -> str:
+def cross_validation_phrase(report: Mapping[str, Any]) -> str:
     """Say how ``fit`` estimated its errors."""
     whole = f" of {report['device_count']:,} devices" if "device_count" in report else ""
     return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']:d} folds{whole}"
 
 
-def judged_told(report: Mapping[str, Any]) -> list[str]:
+def expected_error_sentences(report: Mapping[str, Any]) -> list[str]:
     """Say which errors to expect on future rows, judging by the rows that ``fit`` held out."""
-    errors, shown, told = report["errors"], rate if report["classes"] else number, list[str]()
+    errors, shown, told = report["errors"], percent if report["classes"] else formatted_number, list[str]()
     if refused := errors.get("held_out_refused"):
         told.append(
             f"{refused:,} of {report['held_out_rows']:,} held-out rows are too far from the training rows: the device refuses them, and the "
@@ -466,36 +472,34 @@ def judged_told(report: Mapping[str, Any]) -> list[str]:
     return told
 
 
-def key_values(values: Mapping[str, float | str]) -> str:
+def key_values_phrase(values: Mapping[str, float | str]) -> str:
     """List values of a spec, each after its key, without the names of the sections."""
     shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
     return " ".join(f"{name.partition('.')[2]} {value}" for name, value in shown.items())
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Convert a NumPy scalar or a path to a value for ``json``."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def finite(value: Any) -> Any:
+def finite_or_none(value: Any) -> Any:
     """Replace NaN and infinity by None (null), because JSON cannot hold them."""
     if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): finite_or_none(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
+        return [finite_or_none(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ---------------------------------------------------------------------------------------------------- results of a plan
 
 
-def misses(row: Mapping[str, Any]) -> str:
+def monitor_sentence(row: Mapping[str, Any]) -> str:
     """Describe a monitor: the estimated share of faults that it misses, its false-alarm rate, and its size."""
     told = row["learning"]
-    missed = f"misses {rate(told['error'])} ± {rate(told['within'])} of the faults"
-    return (
-        f"{row['model']}, {missed}, {rate(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
-    )
+    missed = f"misses {percent(told['error'])} ± {percent(told['within'])} of the faults"
+    return f"{row['model']}, {missed}, {percent(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
 
 
 KINDS = {
@@ -508,7 +512,7 @@ KINDS = {
 """Words for kinds of faults whose names are not clear by themselves."""
 
 
-def faults_told(found: Mapping[str, Any]) -> str:
+def faults_sentence(found: Mapping[str, Any]) -> str:
     """Describe the faults on which a monitor is evaluated."""
     (least, most), (short, long) = found["sizes"], found["rows"]
     return (
@@ -517,7 +521,7 @@ def faults_told(found: Mapping[str, Any]) -> str:
     )
 
 
-def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
+def missed_kinds_sentence(found: Mapping[str, Sequence[int]]) -> str:
     """List the faults that a monitor misses, by kind or by manner (``tuning.faults.MANNERS``), those missed most often first."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
@@ -525,47 +529,47 @@ def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
     return "; ".join(f"{KINDS.get(kind, kind)}: {part} of {faults} faults" for part, faults, kind in kinds)
 
 
-def against_monitors(found: Mapping[str, Any]) -> str:
+def against_monitors_sentence(found: Mapping[str, Any]) -> str:
     """Compare a monitor with the best simple monitor."""
     if found["winner"] is None:
         return (
             f"{found['simple']}, {byte_count(found['bytes'])}, detects as many faults: a few lines of C code are enough"
         )
-    misses = f"{found['simple']} misses {rate(found['error'])} at the same false-alarm rate"
+    misses = f"{found['simple']} misses {percent(found['error'])} at the same false-alarm rate"
     if found["winner"] == "model":
         return misses
     return (
-        f"{misses}, and the model misses {rate(found['missed'])}: take {found['simple']}, {byte_count(found['bytes'])}, and raise an alarm "
-        f"above {number(found['above'])}"
+        f"{misses}, and the model misses {percent(found['missed'])}: take {found['simple']}, {byte_count(found['bytes'])}, and raise an alarm "
+        f"above {formatted_number(found['above'])}"
     )
 
 
-def of_simple(found: Mapping[str, Any] | None) -> str:
+def ratio_to_simple(found: Mapping[str, Any] | None) -> str:
     """Format a model's error divided by the error of the best simple predictor."""
     if found is None or found["ratio"] is None:
         return ""
     return f"{found['ratio']:.2f} ± {(found['high'] - found['low']) / 2:.2f}"
 
 
-def told_of(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
+def model_sentence(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
     """Describe a model by its expected error, bytes and instructions.  own: the model's error on the rows used to choose it."""
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
     error = error_and_deviation(row["promise"])
-    if own is not None and not _alike(own, row["promise"]["error"]):
-        error = f"{number(own)} on the rows used to choose the model, {error} on other rows"
+    if own is not None and not _nearly_equal(own, row["promise"]["error"]):
+        error = f"{formatted_number(own)} on the rows used to choose the model, {error} on other rows"
     return f"{row['model']}, {measure}{error}, {byte_count(row['bytes'])}{calls}"
 
 
-def _alike(one: float, other: float) -> bool:
+def _nearly_equal(one: float, other: float) -> bool:
     return 0.99 * other <= one <= 1.01 * other
 
 
-def where_simple_is_better(row: Mapping[str, Any]) -> str:
+def better_simple_phrase(row: Mapping[str, Any]) -> str:
     """Return the end of a sentence about a simple predictor that has a smaller error than the model, or "" if there is none."""
     found = row["against_simple"]
     if found is None or not found["error"] < found["model"]:
         return ""
-    return f"; the error of {found['simple']} is {number(found['error'])}"
+    return f"; the error of {found['simple']} is {formatted_number(found['error'])}"
 
 
 CHOICE = {
@@ -576,7 +580,7 @@ CHOICE = {
 """Reasons why the planned model is not the model with the smallest error."""
 
 
-def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+def chosen_model_sentence(report: Mapping[str, Any], shown: Callable[[float], str] = formatted_number) -> str:
     """Say why the planned model is not the model with the smallest error, and why a monitor's estimate differs from the table.
 
     Returns "" if there is nothing to explain: the planned model has the smallest error, and a monitor's estimate equals that in the table.
@@ -589,22 +593,22 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
         parts.append(
             f"{found['model']} has the smaller error, {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}"
         )
-    if "other_rows" in winner["promise"] and not _alike(found["own"], winner["promise"]["error"]):
+    if "other_rows" in winner["promise"] and not _nearly_equal(found["own"], winner["promise"]["error"]):
         parts.append(
             f"on the rows and faults used to choose the monitor, it misses {shown(found['own'])}, as the table shows"
         )
     return "; ".join(parts)
 
 
-def growth(promise: Mapping[str, Any]) -> str:
+def error_growth_sentence(promise: Mapping[str, Any]) -> str:
     """Say that errors grow along the table, and give the first and the last error.  If errors do not grow, return ""."""
     if "last" not in promise:
         return ""
-    ends = f"{number(promise['first'])} at the beginning of the judged rows to {number(promise['last'])} at their end"
+    ends = f"{formatted_number(promise['first'])} at the beginning of the judged rows to {formatted_number(promise['last'])} at their end"
     return f"errors grow along the table, from {ends}: expect larger errors on later rows"
 
 
-def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+def promise_sentence(found: Mapping[str, Any], shown: Callable[[float], str] = formatted_number) -> str:
     """Say whether a frozen model's error is within the range that was promised."""
     errors = (
         f"{shown(found['here'])} over all rows, where {shown(found['error'])} ± {shown(found['within'])} was promised"
@@ -616,7 +620,7 @@ FOLLOW = 0.5
 """If the correlation between a frozen model's errors on consecutive rows is at least this high, a message says so."""
 
 
-def inertia(report: Mapping[str, Any]) -> str | None:
+def correlated_errors_sentence(report: Mapping[str, Any]) -> str | None:
     """Advise the use of past values if a frozen model's errors on consecutive rows correlate.  If they do not, return None."""
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
@@ -624,20 +628,22 @@ def inertia(report: Mapping[str, Any]) -> str | None:
     return f"have a correlation of {told['follows']:.2f} from row to row: past values would help; add averages or lags to [signal] (docs/guide/signals.md)"
 
 
-def gapped(errors: Mapping[str, float]) -> str | None:
+def missing_input_errors_sentence(errors: Mapping[str, float]) -> str | None:
     """List the error for each way to fill in missing inputs.
 
     Returns None if no input is missing, or if missing inputs cannot be filled in.
 
     errors: value of [input] missing -> error.
     """
-    ways = [f'{number(error)} with [input] missing = "{way}"' for way, error in errors.items() if way != "refuse"]
+    ways = [
+        f'{formatted_number(error)} with [input] missing = "{way}"' for way, error in errors.items() if way != "refuse"
+    ]
     if not ways or "refuse" not in errors:
         return None
-    return f"error on all judged rows, including those that lack an input: {number(errors['refuse'])} if the previous prediction is kept; {'; '.join(ways)}"
+    return f"error on all judged rows, including those that lack an input: {formatted_number(errors['refuse'])} if the previous prediction is kept; {'; '.join(ways)}"
 
 
-def question(report: Mapping[str, Any]) -> str:
+def labels_sentence(report: Mapping[str, Any]) -> str:
     """Ask whether the device gets labels (true values), or say why there is nothing to ask."""
     if report["labels"] is not None:
         return {"always": "the label follows each answer", "never": "the device gets no labels"}[report["labels"]]
@@ -651,13 +657,13 @@ def question(report: Mapping[str, Any]) -> str:
     return "the planned model needs no labels, and none of the models that learn was better"
 
 
-def against_simple(found: Mapping[str, Any]) -> str:
+def against_simple_sentence(found: Mapping[str, Any]) -> str:
     """Compare the model with the best simple predictor, and say what to do if the model is no better."""
-    errors = f"{number(found['model'])} against {number(found['error'])}"
+    errors = f"{formatted_number(found['model'])} against {formatted_number(found['error'])}"
     if found["ratio"] is None:
         told = f"{found['winner'] or 'neither'} is better: {errors} for {found['simple']}"
     else:
-        told = f"{of_simple(found)} times the error of {found['simple']}, the best simple predictor: {errors}"
+        told = f"{ratio_to_simple(found)} times the error of {found['simple']}, the best simple predictor: {errors}"
     if found["winner"] == "model":
         return told
     if found["winner"] is None:

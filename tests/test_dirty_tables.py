@@ -21,7 +21,7 @@ from pykernel.rows.columns import MISSING, Column, Columns, apart_rows, coarse_t
 from pykernel.rows.recordings import recordings_of
 from pykernel.rows.text import _positions
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.telling import data_told
+from pykernel.telling import data_lines
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.samples import look, read
 from pykernel.tuning.tables import MODELS, infer, read_table, sentinels
@@ -264,7 +264,7 @@ def test_sentinels_of_a_table_are_missing_and_beyond_what_a_device_takes():
     assert np.nanmax(np.abs(table.x)) == 500 and np.isnan(table.x[:, 1]).sum() == 10 and np.isnan(table.y).sum() == 4
     assert sentinels(table.data) == [-9999] and table.data["missing"]["rows"] == 10
     assert "10 cells of b are -9999, far from all others (0 to 4); treated as missing" in " ".join(
-        data_told(table.data)
+        data_lines(table.data)
     )
     assert input_limit(table.x, sentinels(table.data)) == 5000 and input_limit(table.x, [65535.0]) == 5000
     assert len(read_table(io.BytesIO(text), "t.csv", (), "y", (), "krr").x) == 86
@@ -344,7 +344,7 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     assert told["fit"]["not_numeric"] == [
         {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "number"}
     ]
-    lines = data_told(told["fit"])
+    lines = data_lines(told["fit"])
     assert all(len(line) < 120 for line in lines)
     text = " ".join(" ".join(line.removeprefix("data").strip() for line in lines).split())
     for sentence in (
@@ -391,7 +391,7 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
             Path("bare.csv").write_text(Path("ready.csv").read_text())
         asked = Asked(Plan(f"{name}.csv", jobs=1, output="out"))
         planned_data(asked, None, None, "y")
-        codes[name], said = sentinels(asked.read), " ".join(data_told(asked.read))
+        codes[name], said = sentinels(asked.read), " ".join(data_lines(asked.read))
         assert ("4 cells of heat were -9999" in said and "pykernel table emptied them" in said) == (name == "ready")
     assert codes == {"ready": [-9999], "bare": []}
     # notes may be damaged: then there are none
@@ -505,8 +505,8 @@ def test_many_columns_that_are_left_out_are_counted():
     head = ",".join([*(f"w{i}" for i in range(20)), "a", "y"])
     rows = "".join(",".join([*[f"word{i % 40}"] * 20, str(i * i % 17), str(i)]) + "\n" for i in range(80))
     table = infer(io.BytesIO(f"{head}\n{rows}".encode()), "t.csv", (), "y")
-    (line,) = (line for line in data_told(table.data) if "left out" in line)
-    assert "left out, words: w0 (such as 'word0'), w1 (" in line and "and 14 others" in " ".join(data_told(table.data))
+    (line,) = (line for line in data_lines(table.data) if "left out" in line)
+    assert "left out, words: w0 (such as 'word0'), w1 (" in line and "and 14 others" in " ".join(data_lines(table.data))
     assert len(table.data["left_out"]) == 20
 
 
@@ -652,7 +652,7 @@ def test_a_repeated_number_far_from_all_others_is_named_and_stays(name, tmp_path
     (told,) = table.data["outlying"]
     count, line = int((x == code).sum()), int(np.flatnonzero(x == code)[0]) + 2
     assert (told["column"], told["value"], told["cells"], told["line"]) == ("a", code, count, line)
-    said = " ".join(data_told(table.data))
+    said = " ".join(data_lines(table.data))
     command = f"pykernel table t.csv --label y --codes={code:g} --output ready.csv"
     assert f"{count:,} cells of a are {code:g}, first in line {line}" in " ".join(said.split()) and command in " ".join(
         said.split()
@@ -703,7 +703,7 @@ def test_spikes_are_named_and_train_nothing(how, tmp_path, monkeypatch, run):
         kinds = ["of", *(["low", "high"][int(value > 1)] for value in y)]
         Path(f"{name}.csv").write_text("\n".join(f"{line},{kind}" for line, kind in zip(lines, kinds, strict=True)))
     with open("spiked.csv", "rb") as file:
-        said = " ".join(" ".join(data_told(infer(file, "spiked.csv", (), "y").data)).split())
+        said = " ".join(" ".join(data_lines(infer(file, "spiked.csv", (), "y").data)).split())
     assert "7 cells of temp are far from all others (43" in said and "--codes" not in said
     limits = {}
     for name in ("clean", "spiked"):
@@ -786,7 +786,7 @@ def test_how_uneven_rows_are_in_time_is_told(text):
             f"{cell},{x},{y}" for cell, x, y in zip(cells, rng.normal(size=300), rng.normal(size=300), strict=True)
         ]
         table = infer(io.BytesIO("\n".join(["when,a,y", *lines]).encode()), "t.csv", (), "y")
-        said = " ".join(" ".join(data_told(table.data)).split())
+        said = " ".join(" ".join(data_lines(table.data)).split())
         found = table.data["times"]
         if not irregular:
             assert found is None and "apart (nine" not in said
@@ -825,7 +825,7 @@ def test_any_table_is_read_or_refused_in_a_sentence(exhaustive):
         ).encode()
         with contextlib.suppress(UserError):
             table = infer(io.BytesIO(text), "t.csv", (), "y")
-            assert all(isinstance(line, str) for line in data_told(table.data))
+            assert all(isinstance(line, str) for line in data_lines(table.data))
             numbers = table.x if table.classes else np.column_stack([table.x, table.y])
             # what trains nothing is told
             assert apart_rows(numbers).sum() <= sum(each["cells"] for each in table.data["outlying"])

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.figures import pareto_figure
 from benchmarks.tables import DATA, ROOT
 from pykernel.host.bikeshare import bikeshare, default_spec
-from pykernel.telling import MEASURES, judged_on
+from pykernel.telling import MEASURES, judged_rows_phrase
 from pykernel.workflows.demo import write_inputs
 from pykernel.workflows.planned import front_of
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 def draw(report: dict[str, Any]) -> None:
     """The front of what plan reports."""
-    ylabel = f"{MEASURES[report['measure']]} on {judged_on(report)}"
+    ylabel = f"{MEASURES[report['measure']]} on {judged_rows_phrase(report)}"
     pareto_figure(DATA / "plan.png", "plan: error against bytes", ylabel, [front_of(report)])
 
 

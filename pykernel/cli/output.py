@@ -17,7 +17,7 @@ import typer
 
 from pykernel.errors import UNWRITTEN, CheckFailed, visible
 from pykernel.progress import Show, bar, told_late
-from pykernel.telling import Watch, finite, plain
+from pykernel.telling import Watch, finite_or_none, json_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -179,7 +179,7 @@ def show_document(document: Document, verdict: bool = True) -> None:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(finite(value), default=plain, allow_nan=False))
+    print(json.dumps(finite_or_none(value), default=json_value, allow_nan=False))
 
 
 def print_report(report: Mapping[str, Any], watch: Any) -> None:

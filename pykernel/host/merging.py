@@ -28,7 +28,7 @@ from pykernel.host import snapshot
 from pykernel.host.migrate import require_meaning
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
-from pykernel.telling import QUIET, Watch, refuse
+from pykernel.telling import QUIET, Watch, raise_first_error
 
 ASKED, DRAWN = 20_000, 400
 """Maximum number of inputs (stored vectors and random inputs) at which all devices predict, and maximum number of random inputs
@@ -113,7 +113,7 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
 def _way(spec: Spec) -> str:
     """Return the way to merge states of this spec: "sums", "mean" or "answers". Raises UserError if they cannot be merged."""
     program, config, rule = spec.inner.program, spec.inner.config, spec.learning.rule
-    refuse(
+    raise_first_error(
         (
             program.label_kind == "none",
             f"{spec.name}: learns without labels, and only models that learn from labels can be merged; start each device from "

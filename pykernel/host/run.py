@@ -16,7 +16,7 @@ from pykernel.host.samples import Batch, as_table, input_names, stand_ins
 from pykernel.rows.columns import coarse_told
 from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec
-from pykernel.telling import stands_in
+from pykernel.telling import stand_ins_phrase
 
 DELAY_LIMIT = 10**6
 """Maximum delay of a label, in rows.  The delay is limited because rows are kept until their labels arrive."""
@@ -140,7 +140,7 @@ class Run:
             if np.isnan(x[j]):
                 if spec.completes:
                     return "all inputs are missing, and such rows are not learned"
-                remedy = stands_in(stand_ins(spec))
+                remedy = stand_ins_phrase(stand_ins(spec))
                 return f"{column} is nan, not a number: such rows are neither predicted nor learned{remedy}"
             return f"{column} is {x[j]:g} and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []

@@ -12,7 +12,7 @@ from pykernel.errors import shown_option
 from pykernel.report import figures
 from pykernel.report.common import Asked, inside, what_was_asked
 from pykernel.report.document import Document, Facts, Section, Sentence, Table
-from pykernel.telling import assumed_told, number, rate, simple_errors
+from pykernel.telling import assumption_lines, formatted_number, percent, simple_errors
 
 
 def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
@@ -50,7 +50,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
     n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
     said, good, error = f"{n:,} vectors leave out {_part(left[n])} of tr K ({report['rows']:,} rows)", True, ""
     if errors:
-        shown, ours = rate if report["measure"] == "error_rate" else number, errors["cross_validated"]
+        shown, ours = percent if report["measure"] == "error_rate" else formatted_number, errors["cross_validated"]
         ((name, least),) = simple_errors(report).items()
         error = f"{shown(ours)} by leave-one-out with ridge {report['chosen']['ridge']:g} ({name}: {shown(least)})"
         said, good = f"{said}; leave-one-out error {shown(ours)}, {name} {shown(least)}", ours < least
@@ -78,7 +78,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
     drawn = _left_out(np.array(left), limit, report["exact"])
     sections = [
         what_was_asked(asked),
-        Section("Assumed", [Sentence(line) for line in assumed_told(report["assumed"])], "both"),
+        Section("Assumed", [Sentence(line) for line in assumption_lines(report["assumed"])], "both"),
         Section(drawn.title, [*drawn.parts, Table(heads, rows, strong=(len(rows) - 1,), title=title)], "both"),
         Section("How it was chosen", [Facts(facts)], "both"),
         Section("Warnings", [Sentence(text) for text in report["warnings"]]),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pykernel.report.common import Asked, inside, what_was_asked
 from pykernel.report.document import Cell, Document, Part, Section, Sentence, Table, table_of
-from pykernel.telling import byte_count, counts
+from pykernel.telling import byte_count, formatted_figures
 
 Rows = Sequence[Mapping[str, Any]]
 BUILDS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
@@ -70,8 +70,8 @@ def calls(rows: Rows) -> list[Part]:
         [
             row["target"],
             call,
-            *counts(row[call], "min", "median", "max", "worst", "bound"),
-            *counts(row[call], "ratio", digits=2),
+            *formatted_figures(row[call], "min", "median", "max", "worst", "bound"),
+            *formatted_figures(row[call], "ratio", digits=2),
         ]
         for row in rows
         for call in row.get("calls", ())
@@ -81,8 +81,8 @@ def calls(rows: Rows) -> list[Part]:
         [
             row["target"],
             call,
-            *counts(figures, "min", "median", "max"),
-            *counts(row.get("bounds", {}).get(call, {"cycles": None}), "cycles"),
+            *formatted_figures(figures, "min", "median", "max"),
+            *formatted_figures(row.get("bounds", {}).get(call, {"cycles": None}), "cycles"),
         ]
         for row in rows
         for call, figures in row.get("times", {}).items()
@@ -102,7 +102,13 @@ def ticks(row: Mapping[str, Any]) -> list[Part]:
     hertz = row["hertz"]
     rows = [
         {"call": name}
-        | dict(zip(("calls", "min", "median", "max"), counts(figures, "calls", "min", "median", "max"), strict=True))
+        | dict(
+            zip(
+                ("calls", "min", "median", "max"),
+                formatted_figures(figures, "calls", "min", "median", "max"),
+                strict=True,
+            )
+        )
         | {f"{key}, µs": f"{figures[key] / hertz * 1e6:,.1f}" if hertz else "" for key in ("median", "max")}
         for name, figures in row["times"].items()
     ]
@@ -143,18 +149,18 @@ def _loads(loads: Rows) -> list[Part]:
                     "target": load["target"],
                     "cycles": f"{load['cycles']:,}",
                     "are": load["kind"],
-                    # four digits: ``telling.duration`` is too coarse for a proved or measured time
+                    # four digits: ``telling.formatted_duration`` is too coarse for a proved or measured time
                     "time": f"{time / 1000:,.4g} ms" if time >= 1000 else f"{time:,.4g} µs",
                     "of a period": Cell(f"{100 * share:.3g} %", False if share > 1 else None, share),
                     "mean": f"{100 * load['mean_share']:.3g} %",
                     "a day": f"{load['mah_a_day']:.3g} mAh" if "mah_a_day" in load else "",
                 }
             )
-    told = [f"{load['target']}: {_load_told(load)}" for load in loads if _load_told(load)]
+    told = [f"{load['target']}: {_load_sentence(load)}" for load in loads if _load_sentence(load)]
     return [table_of(rows, ("target",), title="a sample takes at most"), *map(Sentence, told)]
 
 
-def _load_told(load: Mapping[str, Any]) -> str:
+def _load_sentence(load: Mapping[str, Any]) -> str:
     if load["cycles"] is None:
         return "without a bound, the number of cycles is unknown; pykernel check --board measures it"
     if load["mean_share"] > 1:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pykernel.report import figures
 from pykernel.report.document import Cell, Facts, Part, Section, Sentence, Table
-from pykernel.telling import byte_count, number
+from pykernel.telling import byte_count, formatted_number
 
 Courses = Sequence[tuple[np.ndarray, np.ndarray]]
 Asked = Mapping[str, Any]
@@ -77,7 +77,7 @@ def number_or_dash(value: float | None) -> str:
     """Format a number for a table, with its sign. A number that is missing or not finite becomes a dash."""
     if value is None or not math.isfinite(value):
         return "-"
-    return f"-{number(-value)}" if value < 0 else number(value)
+    return f"-{formatted_number(-value)}" if value < 0 else formatted_number(value)
 
 
 # ------------------------------------------------------------------------------------------------------------- the model

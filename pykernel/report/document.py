@@ -222,6 +222,6 @@ class Found(Result):
     failure: Exception | None = None
 
 
-def told(*parts: Part, next: Sequence[str] = ()) -> Document:
+def document_of_parts(*parts: Part, next: Sequence[str] = ()) -> Document:
     """Return a document with these parts in one section, without a title or a verdict."""
     return Document("", "", [Section("", parts, "both")], next=next)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from pykernel.report.markup import Html, element
-from pykernel.telling import number, tick
+from pykernel.telling import axis_tick, formatted_number
 
 TALL = 1000
 """The height of a figure, in the integer coordinates of its lines."""
@@ -283,7 +283,7 @@ def _ticks(kind: str, axis: Axis, label: str = "", marks: Sequence[tuple[float, 
     side = "bottom" if kind == "y" else "left"
     parts = [
         element("i", element("b", text), style=f"{side}:{100 * float(axis.part(value)):.2f}%")
-        for value, text in marks or [(value, tick(value)) for value in axis.ticks()]
+        for value, text in marks or [(value, axis_tick(value)) for value in axis.ticks()]
     ]
     return element("div", *parts, element("em", label) if label else "", class_=kind)
 
@@ -370,7 +370,7 @@ def front(title: str, ylabel: str, panel: Panel) -> Html:
         where = f"M{round(x * across.steps)} {round((1 - y) * up.steps)}h0"
         if chosen:
             parts.append(element("path", class_="ring", d=where))
-        told = element("title", f"{name}: {number(error)}, {cost:,.0f}")
+        told = element("title", f"{name}: {formatted_number(error)}, {cost:,.0f}")
         parts.append(element("path", told, class_=f"p {kinds[group]}{'' if on else ' off'}", d=where))
     for cost, error, _, name, _, chosen in sorted(main, key=lambda point: not point[5]):
         x, y = float(across.part(cost)), float(up.part(error))
@@ -429,7 +429,7 @@ def heat(
         good = 0.0 if not math.isfinite(value) else max(0.0, 1 - (value - least) / (top - least))
         return element(
             "td",
-            number(value) if math.isfinite(value) else "-",
+            formatted_number(value) if math.isfinite(value) else "-",
             class_="strong ringed" if (i, j) == marked else None,
             style=f"background:rgba(0,114,178,{0.75 * good:.2f})",
         )

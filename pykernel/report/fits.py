@@ -10,7 +10,16 @@ from pykernel.errors import shown_option
 from pykernel.report import figures
 from pykernel.report.common import Asked, inside, what_was_asked
 from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table, table_of
-from pykernel.telling import counted, data_sentences, how_tested, number, rate, root, simple_errors, unit_of
+from pykernel.telling import (
+    cross_validation_phrase,
+    data_sentences,
+    formatted_number,
+    percent,
+    root_of_mean_square,
+    rows_with_unit,
+    simple_errors,
+    unit_of,
+)
 
 
 def fitted(
@@ -19,15 +28,15 @@ def fitted(
     """Return the document about a trained machine. grid: the arguments of ``figures.heat``, or None without a grid of widths
     and ridges.
     """
-    classes, errors, how = report["classes"], report["errors"], how_tested(report)
-    shown, measure = (rate, "errors") if classes else (number, "RMSE")
+    classes, errors, how = report["classes"], report["errors"], cross_validation_phrase(report)
+    shown, measure = (percent, "errors") if classes else (formatted_number, "RMSE")
     rows = f"{report['rows']:,} {unit_of(report)}s, {len(report['inputs'])} inputs"
     trained = f"{report['model']}, {report['kernel']['function']} kernel, {rows}"
     simple = simple_errors(report)
     name, ours = min(simple, key=lambda each: simple[each]), errors["cross_validated"]
     error = f"{shown(ours)} by {how}" if ours is not None else f"unknown, because {how} were interrupted"
     flash = f"in {report['flash_bytes']:,} bytes of flash"
-    said = f"{report['model']}, {told_vectors(report)} {flash}: {measure} {error}; {name}: {shown(simple[name])}"
+    said = f"{report['model']}, {vectors_phrase(report)} {flash}: {measure} {error}; {name}: {shown(simple[name])}"
     by = f", chosen by {report['basis']['method']}" if report["basis"] else ""
     moved = (
         "changes predictions by at most {difference:.2g} on {rows:,} rows, and by at most {allowed:.2g} for any input"
@@ -48,7 +57,7 @@ def fitted(
                 Facts(
                     [
                         ("chosen", report["reason"]),
-                        ("vectors", f"{told_vectors(report)}{by}, {flash} with their weights"),
+                        ("vectors", f"{vectors_phrase(report)}{by}, {flash} with their weights"),
                         ("instead", _instead(report) if report.get("instead") else ""),
                         ("int16", moved.format_map(report["rounding"]) if report["precision"] == "int16" else ""),
                         ("reached", report.get("reached")),
@@ -64,13 +73,13 @@ def fitted(
     ]
     good = ours is not None and ours < simple[name]
     then = [f"pykernel generate {quote(report['spec'])} -o out/"] if report["spec"] else []
-    return Document(f"fit of {report['name']}: {counted(report)}", said, sections, good, then)
+    return Document(f"fit of {report['name']}: {rows_with_unit(report)}", said, sections, good, then)
 
 
 def _expected(report: Mapping[str, Any], measure: str) -> Table:
     """List estimates of the error on new rows, and the errors of simple models."""
-    classes, errors, how = report["classes"], report["errors"], how_tested(report)
-    shown = rate if classes else number
+    classes, errors, how = report["classes"], report["errors"], cross_validation_phrase(report)
+    shown = percent if classes else formatted_number
     best, taken = (_values(report[cell]) for cell in ("best", "chosen"))
     told = {
         f"{how}, best: {best}": _error(report["table"][0], classes) if report["table"] and best != taken else None,
@@ -92,16 +101,21 @@ def _values(cell: Mapping[str, Any]) -> str:
 
 
 def _error(cell: Mapping[str, Any], classes: Any) -> float:
-    return cell["error"] if classes else root(cell["press"])
+    return cell["error"] if classes else root_of_mean_square(cell["press"])
 
 
 def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
     """Return a table of the candidates, with the best first, and a table of the best ridge for each width.  The chosen
     candidate and the chosen width are in bold.
     """
-    classes, taken, how, cells = report["classes"], report["chosen"], how_tested(report), report.get("candidates") or ()
+    classes, taken, how, cells = (
+        report["classes"],
+        report["chosen"],
+        cross_validation_phrase(report),
+        report.get("candidates") or (),
+    )
     compared = [
-        [cell["inputs"], cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]
+        [cell["inputs"], cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", formatted_number(cell["risk"])]
         for cell in cells
     ]
     heads, title = ("inputs", "widths", "ridge", "steps", "loss"), f"{trained}: {len(cells)} candidates by {how}"
@@ -112,8 +126,8 @@ def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
             {
                 width: f"{cell['width']:g}" if width else "",
                 "ridge": f"{cell['ridge']:g}",
-                "errors" if classes else "RMSE": (rate if classes else number)(_error(cell, classes)),
-                "PRESS": number(cell["press"]) if classes else "",
+                "errors" if classes else "RMSE": (percent if classes else formatted_number)(_error(cell, classes)),
+                "PRESS": formatted_number(cell["press"]) if classes else "",
             }
             for cell in report["widths"]
         ]
@@ -125,14 +139,14 @@ def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
 
 def _instead(report: Mapping[str, Any]) -> str:
     """Describe the machines that were compared with the chosen machine."""
-    shown = rate if report["classes"] else number
+    shown = percent if report["classes"] else formatted_number
     return "; ".join(
-        f"{told_vectors(other)} with {shown_option('model', other['model'])}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
+        f"{vectors_phrase(other)} with {shown_option('model', other['model'])}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
         f"{'better' if other['better'] > 0 else 'worse'} than the chosen model by {abs(other['better']):.1f} standard errors of the difference"
         for other in report["instead"]
     )
 
 
-def told_vectors(model: Mapping[str, Any]) -> str:
+def vectors_phrase(model: Mapping[str, Any]) -> str:
     """Say how many vectors a model has, or how many hidden units a network has."""
     return f"{model['vectors']:,} {'hidden units' if model['model'] == 'network' else 'vectors'}"

@@ -15,26 +15,26 @@ from pykernel.report.figures import Panel
 from pykernel.telling import (
     KINDS,
     MEASURES,
-    against_monitors,
-    against_simple,
+    against_monitors_sentence,
+    against_simple_sentence,
+    better_simple_phrase,
     byte_count,
-    chosen,
-    counted,
+    chosen_model_sentence,
+    correlated_errors_sentence,
     data_sentences,
-    faults_told,
-    gapped,
-    growth,
-    inertia,
-    judged_on,
-    key_values,
-    missed_kinds,
-    misses,
-    number,
-    of_simple,
-    question,
-    rate,
-    told_of,
-    where_simple_is_better,
+    error_growth_sentence,
+    faults_sentence,
+    formatted_number,
+    judged_rows_phrase,
+    key_values_phrase,
+    labels_sentence,
+    missed_kinds_sentence,
+    missing_input_errors_sentence,
+    model_sentence,
+    monitor_sentence,
+    percent,
+    ratio_to_simple,
+    rows_with_unit,
 )
 
 BEST = 10
@@ -64,34 +64,34 @@ def planned(
     """
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
-    shown, told = (rate, misses) if monitors else (number, told_of)
-    frozen, grows = report["frozen"], growth(winner["promise"])
+    shown, told = (percent, monitor_sentence) if monitors else (formatted_number, model_sentence)
+    frozen, grows = report["frozen"], error_growth_sentence(winner["promise"])
     learner = report["learner"] if report["learning_spec"] else None
     own = report["choice"]["own"]
     said = [
-        misses(winner) if monitors else told_of(winner, f"{kind} ", own),
+        monitor_sentence(winner) if monitors else model_sentence(winner, f"{kind} ", own),
         *([grows] if grows and not monitors else []),
     ]
-    said += [(against_monitors if monitors else against_simple)(compared)] if compared else []
+    said += [(against_monitors_sentence if monitors else against_simple_sentence)(compared)] if compared else []
     facts = [
         ("planned", said[0]),
         ("", None if monitors else grows),
-        ("chosen", chosen(report, shown)),
-        ("faults", report["faults"] and faults_told(report["faults"])),
-        ("missed", missed_kinds(winner["manners"] or {})),
-        ("", missed_kinds(winner["missed"] or {})),
-        ("values", key_values(winner["values"])),
-        ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),
-        ("learning", learner and f"{told_of(learner)}{where_simple_is_better(learner)}"),
-        ("labels", None if monitors else question(report)),
-        ("errors", None if monitors else inertia(report)),
-        ("gaps", gapped(report["gaps"])),
+        ("chosen", chosen_model_sentence(report, shown)),
+        ("faults", report["faults"] and faults_sentence(report["faults"])),
+        ("missed", missed_kinds_sentence(winner["manners"] or {})),
+        ("", missed_kinds_sentence(winner["missed"] or {})),
+        ("values", key_values_phrase(winner["values"])),
+        ("frozen" if report["undecided"] else "", frozen and model_sentence(frozen)),
+        ("learning", learner and f"{model_sentence(learner)}{better_simple_phrase(learner)}"),
+        ("labels", None if monitors else labels_sentence(report)),
+        ("errors", None if monitors else correlated_errors_sentence(report)),
+        ("gaps", missing_input_errors_sentence(report["gaps"])),
         ("smaller", report["small"] and told(report["small"])),
         ("verdict", compared and said[-1]),
     ]
     judged = f"{report['winner']['learning']['scored']:,} faults in" if monitors else "judged on"
     title = (
-        f"{counted(report)}, {judged} {judged_on(report)}; {report['trials']:,} trials"
+        f"{rows_with_unit(report)}, {judged} {judged_rows_phrase(report)}; {report['trials']:,} trials"
         + f"; {kind} of the best" * (not monitors)
     )
     stated = {
@@ -103,7 +103,7 @@ def planned(
     sections = [
         what_was_asked(asked, *more),
         read,
-        Section("Error against bytes", [figures.front("", f"{kind} on {judged_on(report)}", panel)]),
+        Section("Error against bytes", [figures.front("", f"{kind} on {judged_rows_phrase(report)}", panel)]),
         Section("Errors", [table_of(_lines(report, monitors), ("model",), title=title)], "both"),
         Section("The planned model", [Facts(facts)], "both"),
         Section("On the device", _uses(report, takes), "both"),
@@ -126,7 +126,7 @@ def planned(
     if state is None:
         then.insert(0, f"pykernel simulate {spec} {names}{late}")
     good = compared is None or compared["winner"] == "model"
-    return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
+    return Document(f"plan: {rows_with_unit(report)}", "; ".join(said), sections, good, then)
 
 
 def _written(report: Mapping[str, Any]) -> Facts:
@@ -152,7 +152,8 @@ def _missed(faults: Mapping[str, Any]) -> Table:
 def _every(tried: Sequence[Mapping[str, Any]], kind: str, shown: Callable[[float], str]) -> Table:
     """Return a table of the best model of each kind, with its error and values."""
     rows = [
-        [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])] for row in tried
+        [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values_phrase(row["values"])]
+        for row in tried
     ]
     return Table(("model", kind, "values"), rows, words=(0, 2))
 
@@ -161,13 +162,13 @@ def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
     """Return the table's rows: the best models, then the simple predictors."""
 
     def line(name: str, frozen: Any, learning: Any, ram: int, tables: int | None, beside: str) -> dict[str, str]:
-        shown, told = rate if monitors else number, learning or frozen
+        shown, told = percent if monitors else formatted_number, learning or frozen
         return {
             "model": name,
             "frozen": shown(frozen["error"]) if frozen else "",
             "missed" if monitors else "learning": shown(learning["error"]) if learning else "",
-            "±": rate(told["deviation"]) if monitors else "",
-            "other rows in alarm": rate(told["other_rows"]) if monitors else "",
+            "±": percent(told["deviation"]) if monitors else "",
+            "other rows in alarm": percent(told["other_rows"]) if monitors else "",
             "of simple": beside,
             "RAM": byte_count(ram),
             "tables": byte_count(tables),
@@ -180,7 +181,7 @@ def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
             row["learning"],
             row["bytes"] if monitors else row["ram_bytes"],
             None if monitors else row["table_bytes"] or None,
-            "" if monitors else of_simple(row["against_simple"]),
+            "" if monitors else ratio_to_simple(row["against_simple"]),
         )
         for row in report["table"][:BEST]
     ]
@@ -209,7 +210,7 @@ def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
     rows = [
         [
             f"without {row['name']}",
-            number(row["error"]),
+            formatted_number(row["error"]),
             "" if row["change"] is None else f"{100 * row['change']:+.1f} %",
             byte_count(row["ram_bytes"]),
             row["reason"] or ("yes" if row["earns"] else "no"),

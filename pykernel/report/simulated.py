@@ -14,21 +14,21 @@ from pykernel.report.figures import Line, Plot, time_text
 from pykernel.telling import (
     KNOWN_ROWS,
     MEASURES,
-    counted,
-    counts,
     data_sentences,
+    devices_sentences,
     devices_shown,
-    devices_told,
-    gaps_told,
-    missing_told,
-    number,
-    promise_told,
-    rate,
-    refused_told,
-    rivals_told,
-    skipped,
+    formatted_figures,
+    formatted_number,
+    gaps_sentence,
+    incomplete_rows_sentence,
+    missing_inputs_sentence,
+    percent,
+    promise_sentence,
+    refused_rows_sentences,
+    rows_with_unit,
+    simple_predictors_sentence,
     unit_of,
-    verdict,
+    verdict_sentence,
 )
 
 PARTS = {"all": "", "second_half": ", 2nd half"}
@@ -57,10 +57,10 @@ def simulated(
     plots: section title -> plots.  times: a function that returns the rows' times, if known.  model: a function that
     makes the sections on bytes and hashes.
     """
-    unit, shown = unit_of(report), rate if report.get("classes") else number
+    unit, shown = unit_of(report), percent if report.get("classes") else formatted_number
     late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
     data = "; ".join(data_sentences(report["data"]))
-    title = f"{report['name']} ({rule}): {counted(report)}{late and f', labels {late} late'}"
+    title = f"{report['name']} ({rule}): {rows_with_unit(report)}{late and f', labels {late} late'}"
     if "question" in report:
         found, said = _answers(report, plots, title), ""
     else:
@@ -81,7 +81,7 @@ def simulated(
             "Files", [Facts([("output", report["output"]), ("report", report["report"]), ("state", saved)])], "both"
         ),
     ]
-    told = [said, _in_alarm(alarms, unit) if alarms else "", *refused_told(report)]
+    told = [said, _in_alarm(alarms, unit) if alarms else "", *refused_rows_sentences(report)]
     won = "question" in report or (report["verdict"] or {}).get("winner") == "model"
     return Document(title, "; ".join(filter(None, told)), sections, won and not report["warnings"], last=model)
 
@@ -106,7 +106,10 @@ def _errors(
     ]
     strong = [i for i, row in enumerate(rows) if row["predictor"] == "model"]
     linear = any("linear" in name for name in report["simple"])
-    told = ["" if linear else "the linear models are left out, because there are too many inputs", rivals_told(report)]
+    told = [
+        "" if linear else "the linear models are left out, because there are too many inputs",
+        simple_predictors_sentence(report),
+    ]
     confusion = report.get("confusion", ())
     taken = [sum(column) for column in zip(*confusion, strict=True)]
     matrix = [
@@ -150,9 +153,9 @@ def _interval(report: Mapping[str, Any]) -> str:
         return ""
     part = found["second_half"]
     widths = part["width"] if isinstance(part["width"], list) else [part["width"]]
-    told = f"{rate(part['inside'])} of the labels are inside, with mean width{'s' * (len(widths) > 1)} {', '.join(map(number, widths))}"
+    told = f"{percent(part['inside'])} of the labels are inside, with mean width{'s' * (len(widths) > 1)} {', '.join(map(formatted_number, widths))}"
     inside = "no label could be judged" if part["inside"] is None else f"{told}, over the second half"
-    return f"intervals at {rate(found['level'])}: {inside}"
+    return f"intervals at {percent(found['level'])}: {inside}"
 
 
 def _losses(report: Mapping[str, Any]) -> str:
@@ -160,17 +163,17 @@ def _losses(report: Mapping[str, Any]) -> str:
     found = report.get("log_loss", {}).get("second_half")
     if not found or found["model"] is None:
         return ""
-    base = f"{number(found['base rate'])} if each class's frequency so far is taken as its probability"
-    return f"probabilities over the second half: log loss {number(found['model'])}, against {base}"
+    base = f"{formatted_number(found['base rate'])} if each class's frequency so far is taken as its probability"
+    return f"probabilities over the second half: log loss {formatted_number(found['model'])}, against {base}"
 
 
 def _verdict(report: Mapping[str, Any], shown: Callable[[float], str]) -> str:
     scored = f"{report['second_half']['scored']:,} {unit_of(report)}s of the second half were scored: too few to judge"
     said = KNOWN_ROWS if report["knows_second_half"] else scored
     if report["verdict"] is not None:
-        said = f"{verdict(report['verdict'], shown)}, over the second half"
+        said = f"{verdict_sentence(report['verdict'], shown)}, over the second half"
     promise = report["promise"]
-    return said if promise is None else f"{said}; {promise_told(promise, shown)}"
+    return said if promise is None else f"{said}; {promise_sentence(promise, shown)}"
 
 
 # ---------------------------------------------------------------------------------------------------- answers and alarms
@@ -185,7 +188,7 @@ def _answers(report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], tit
             f"{unit}s": text,
             "mean": number_or_dash(part["mean"][name]),
             "largest": number_or_dash(part["largest"][name]),
-            "in alarm": rate(part["in_alarm"]) if watches and i == 0 else "",
+            "in alarm": percent(part["in_alarm"]) if watches and i == 0 else "",
         }
         for text, part in (("all", report["all"]), ("2nd half", report["second_half"]))
         for i, name in enumerate(part["mean"])
@@ -207,13 +210,13 @@ def _alarms(
     title = f"{count:,} alarm{'s' * (count > 1)}, {found['samples']:,} {unit}s in alarm"
     if count > SUREST:
         title += f"; the {SUREST} surest{f' of the first {len(every):,}' if count > len(every) else ''}:"
-    end = f"at the end the level is {number(found['level'])}, the threshold {number(found['threshold'])}"
+    end = f"at the end the level is {formatted_number(found['level'])}, the threshold {formatted_number(found['threshold'])}"
     told = [end if count else f"no alarm; {end}"]
     if found_first := report.get("beginning"):
         told += _beginning(found_first, unit)
     if regimes := report["regimes"]:
         known = f"{len(regimes)} normal states are known" if len(regimes) > 1 else "one normal state is known"
-        told.append(f"{known} at the end, with {', '.join(map(rate, regimes))} of the latest {unit}s")
+        told.append(f"{known} at the end, with {', '.join(map(percent, regimes))} of the latest {unit}s")
         if born := report["became_normal"]:
             told.append(
                 f"states added after the warm-up: {len(born)}, at {unit}s {', '.join(f'{row:,}' for row in born[:LISTED])}{'' if len(born) <= LISTED else ', ...'}"
@@ -239,7 +242,7 @@ def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
     told = [f"{unit}s {' and '.join(spans)} are {after}: {advice}"] if spans else []
     if found["scattered"]:
         told.append(
-            f"about {rate(found['scattered'])} of the first {begin:,} {unit}s, scattered among them, are {after}: {advice}"
+            f"about {percent(found['scattered'])} of the first {begin:,} {unit}s, scattered among them, are {after}: {advice}"
         )
     return told
 
@@ -262,7 +265,7 @@ def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dic
         "level": number_or_dash(alarm["level"]),
         "/ threshold": f"{sureness(alarm):.2f}" if alarm["threshold"] > 0 and math.isfinite(alarm["level"]) else "",
         "about": f"{alarm['input']} or {second}" if second else alarm["input"],
-        "share": rate(alarm["share"]),
+        "share": percent(alarm["share"]),
         "kind": alarm["kind"],
     }
 
@@ -271,7 +274,7 @@ def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
     if not found["judged"]:
         return f"no alarm is possible before the warm-up is over, and no {unit} came after the warm-up"
     return (
-        f"{rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm; false_alarm_rate is "
+        f"{percent(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm; false_alarm_rate is "
         f"{100 * found['false_alarm_rate']:g} %"
     )
 
@@ -291,11 +294,11 @@ def _statuses(report: Mapping[str, Any]) -> list[Part]:
     }
     missing, name, told = report["missing"], "missing", ""
     if "raw_rows" in report:
-        name, told = "gaps", gaps_told(report["raw_rows"], report["rows"])
+        name, told = "gaps", gaps_sentence(report["raw_rows"], report["rows"])
     elif missing and missing["by"] != "refuse":
-        told = missing_told(missing) if missing["inputs"] else ""
+        told = missing_inputs_sentence(missing) if missing["inputs"] else ""
     elif report["empty_inputs"] and report["data"] is None:
-        told = skipped(report["empty_inputs"])
+        told = incomplete_rows_sentence(report["empty_inputs"])
     rows = [(text, f"{count:,}") for text, count in counts.items() if count > 0]
     return [Table(("status", "samples"), rows), Facts([(name, told)])]
 
@@ -304,8 +307,8 @@ def _training(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     trained = report.get("trainings", {}).items()
     facts = [("trainings", ", ".join(f"{text.replace('_', ' ')} {count:,}" for text, count in trained))]
     if found := report.get("leave_one_out"):
-        wrong = f", {rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
-        told = f"RMSE {number(math.sqrt(found['mse']))}{wrong}" if found["mse"] is not None else "none"
+        wrong = f", {percent(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
+        told = f"RMSE {formatted_number(math.sqrt(found['mse']))}{wrong}" if found["mse"] is not None else "none"
         again = "the samples must be read again after the training; give the data as a file"
         why = again if found.get("samples") == 0 else found["status"].replace("_", " ")
         facts.append(("leave-one-out", f"{told} ({why})"))
@@ -327,18 +330,18 @@ def _advice(report: Mapping[str, Any]) -> list[Part]:
 
 def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
     """Return the document about a simulation of many devices."""
-    told, key = devices_told(report), "error" if report["ratio"] is None else "ratio"
+    told, key = devices_sentences(report), "error" if report["ratio"] is None else "ratio"
     rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
     files = [("report", report["report"]), ("states", report["save"] and f"{report['save']}/, one for each device")]
-    watches, shown = report["measure"] == "in_alarm", number if report["measure"] == "rmse" else rate
+    watches, shown = report["measure"] == "in_alarm", formatted_number if report["measure"] == "rmse" else percent
     measure = f"{MEASURES[report['measure']]}{', 2nd half' * (not watches)}"
     cells = [
         {
             "device": row["device"],
             "rows": f"{row['rows']:,}",
-            "alarms": "".join(counts(row, "alarms")) if watches else "",
+            "alarms": "".join(formatted_figures(row, "alarms")) if watches else "",
             measure: shown(row["error"]),
-            "of simple": "" if watches else "".join(counts(row, "ratio", digits=2)),
+            "of simple": "" if watches else "".join(formatted_figures(row, "ratio", digits=2)),
             "the best simple predictor": "" if watches else row["simple"] or "too few rows",
         }
         for row in rows

@@ -379,7 +379,7 @@ class Columns:
             column.need_numbers()
 
     def report(self, **more: Any) -> dict[str, Any]:
-        """Return a report on the data as plain values.  ``pykernel.telling.data_told`` makes sentences from this report.
+        """Return a report on the data as plain values.  ``pykernel.telling.data_lines`` makes sentences from this report.
 
         more: values that replace those of this report.
         """

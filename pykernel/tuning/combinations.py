@@ -20,7 +20,7 @@ from pykernel.spec.families.online_keys import Reduction
 from pykernel.spec.model import N_MAX_LIMIT, Spec, int16_rules, make_spec
 from pykernel.spec.model import rules as every_rule
 from pykernel.spec.sections import Tried, fields_of
-from pykernel.telling import refuse
+from pykernel.telling import raise_first_error
 
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
@@ -464,7 +464,7 @@ def _within(around: Content, content: Content, rule: str, technique: str | None)
 
 def _from_data(content: Content, rule: str, method: str) -> Combination:
     function = content.get("kernel", {}).get("function", "gaussian")
-    refuse(
+    raise_first_error(
         (
             function != "gaussian",
             f"[kernel] function is {function}, but {rule} is tried only with Gaussian kernels; for other kernels see pykernel fit",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.telling import root
+from pykernel.telling import root_of_mean_square
 
 BLOCKS = 20
 """Number of blocks of rows; the spread over blocks gives the uncertainty of an error."""
@@ -111,7 +111,7 @@ class Losses:
     @property
     def error(self) -> float:
         """The root mean square error or, for classes, the error rate."""
-        return self.mean if self.of_classes else root(self.mean)
+        return self.mean if self.of_classes else root_of_mean_square(self.mean)
 
     def influence(self) -> np.ndarray:
         """Return the influence of each block on the mean, (blocks,).  The influences sum to 0."""
@@ -149,7 +149,7 @@ class Losses:
             ends.append((rest + offset[0] ** 2, rest + offset[-1] ** 2))
         first, last = max(ends, key=lambda each: each[1], default=(self.mean, self.mean))
         if not self.of_classes:
-            first, last = root(first), root(last)
+            first, last = root_of_mean_square(first), root_of_mean_square(last)
         return (float(first), float(last)) if last > GROWS * self.error else None
 
     def report(self) -> dict[str, Any]:

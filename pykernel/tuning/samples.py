@@ -18,7 +18,7 @@ from pykernel.progress import Show
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.rows.columns import Columns
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.telling import refuse
+from pykernel.telling import raise_first_error
 from pykernel.tuning.tables import few_values, infer, read_table
 
 BLOCK = 2**16
@@ -72,7 +72,7 @@ def read(
         wanted = names
     else:
         wanted, of_label = _positions(data, inputs, label, assumed)
-    refuse(
+    raise_first_error(
         (
             of_label is not None and wanted is not None and of_label in wanted,
             f"{data}: column {label!r} is the label; leave it out of {shown_option('inputs')}",

@@ -24,7 +24,7 @@ from pykernel.rows.recordings import Recordings, each_part
 from pykernel.rows.text import is_number, read_parts
 from pykernel.spec.missing import WORDS
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.telling import gaps_told, refuse
+from pykernel.telling import gaps_sentence, raise_first_error
 from pykernel.tuning.combinations import Content
 from pykernel.tuning.promises import follows
 from pykernel.tuning.stage import Stage
@@ -177,7 +177,7 @@ def _make_steps(table: LabelledTable, signal: Mapping[str, Any], classes: Sequen
     raw.need_steps(table.name, steps)
     table.stage, table.warnings = replace(stage, raw_rows=raw.report()), raw.warnings(steps)
     table.inputs = list(stage.plain.input.columns or ())
-    told = [f"{steps:,} steps of {len(table.inputs)} features", gaps_told(raw.report(), steps), *stage.overlaps()]
+    told = [f"{steps:,} steps of {len(table.inputs)} features", gaps_sentence(raw.report(), steps), *stage.overlaps()]
     table.assumed += filter(None, told)
 
 
@@ -324,7 +324,7 @@ def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
 def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
     """Return the distinct words of a label, which become its classes."""
     classes = sorted({cell for cell in cells if cell})
-    refuse(
+    raise_first_error(
         (
             len(classes) > OUTPUTS_LIMIT,
             f"{name}: the label {label!r} holds {len(classes):,} different words; at most {OUTPUTS_LIMIT} classes are possible: "
@@ -376,7 +376,7 @@ def read_columns(
         if header:  # the first device's file determines the columns
             return kinds
         header.extend(filter(None, names))
-        refuse(
+        raise_first_error(
             (
                 labelled and len(header) < 2 and label not in inputs,  # a label that is forecast is also an input
                 f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed",

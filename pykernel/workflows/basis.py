@@ -16,7 +16,7 @@ from pykernel.report.document import Document
 from pykernel.request.kinds import path_of
 from pykernel.request.option import stated
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
-from pykernel.telling import refuse
+from pykernel.telling import raise_first_error
 from pykernel.workflows import basis_job as work
 from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.fit_settings import (
@@ -72,7 +72,7 @@ def need_possible(given: Fit) -> None:
         _need_trained(given)
     label, output, tau, confidence = map(shown_option, ("label", "output", "tau", "confidence"))
     features, count = shown_option("features"), given.features
-    refuse(
+    raise_first_error(
         (
             given.rule == "nystrom-rls" and not given.makes_spec,
             f"{shown_option('rule', given.rule)} needs a spec; give {output} SPEC",

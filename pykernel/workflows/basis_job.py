@@ -24,7 +24,7 @@ from pykernel.rows import ScaledRows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import root, without_model
+from pykernel.telling import root_of_mean_square, without_model_phrase
 from pykernel.training.bkfe import bkfe_on_basis
 from pykernel.training.closed_form import Model
 from pykernel.training.coding import Targets
@@ -400,7 +400,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "kernel_values": basis.evaluations,
         "seconds": chosen.seconds,
         **_errors(samples, selection),
-        "typical_error": None if selection is None else root(float(selection.press[selection.taken])),
+        "typical_error": None if selection is None else root_of_mean_square(float(selection.press[selection.taken])),
         "features": _features(job, chosen),
         "warnings": [],
     }
@@ -428,9 +428,9 @@ def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
         measure, error = "error_rate", float(selection.error[selection.taken])
         simple = float(1 - np.bincount(samples.y).max() / len(samples.y))
     else:
-        measure, error = "rmse", root(float(selection.press[selection.taken]))
+        measure, error = "rmse", root_of_mean_square(float(selection.press[selection.taken]))
         simple = float(samples.y.std())
-    known = {without_model(samples.classes): {measure: simple}}
+    known = {without_model_phrase(samples.classes): {measure: simple}}
     return {"errors": {"cross_validated": error}, "measure": measure, "simple": known}
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError, shown_option
-from pykernel.report.fits import told_vectors
-from pykernel.telling import number, rate
+from pykernel.report.fits import vectors_phrase
+from pykernel.telling import formatted_number, percent
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen
 from pykernel.workflows.fit_job import Found, Frozen, losses
@@ -59,7 +59,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     report = found.report
     report["instead"] = []
     limited = report["basis"] is not None
-    if _given(options, CHOOSING) or (not limited and (options.flash is not None or report["flash_bytes"] <= LARGE)):
+    if _any_set(options, CHOOSING) or (not limited and (options.flash is not None or report["flash_bytes"] <= LARGE)):
         return found
     # each machine has separate lists, because the assumptions of one machine do not apply to another
     others = {
@@ -82,7 +82,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     taken = Rival(report["model"], found.wrong[at], error, report["vectors"], report["flash_bytes"])
     rivals = [_rival(job, made, losses(job.table, job.rows[1][at], made.trained.cv_predictions_))]
     interrupted = False
-    if not _given(options, NOT_HERE):
+    if not _any_set(options, NOT_HERE):
         network = NetworkJob.of(options, others["network"])
         try:
             made = network.run(network.vectors())
@@ -110,7 +110,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     return found
 
 
-def _given(options: Fit, names: tuple[str, ...]) -> bool:
+def _any_set(options: Fit, names: tuple[str, ...]) -> bool:
     return any(getattr(options, name) != getattr(Fit, name) for name in names)
 
 
@@ -121,10 +121,10 @@ def _rival(job: TrainedJob, made: Frozen, wrong: np.ndarray) -> Rival:
 
 
 def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    shown = rate if report["classes"] else number
+    shown = percent if report["classes"] else formatted_number
     return (
         f"the model takes {report['flash_bytes']:,} bytes of flash, with an error of {shown(report['errors']['cross_validated'])}; "
-        f"{shown_option('model', other['model'])} with {told_vectors(other)} takes {other['flash_bytes']:,}, with an error of {shown(other['error'])}"
+        f"{shown_option('model', other['model'])} with {vectors_phrase(other)} takes {other['flash_bytes']:,}, with an error of {shown(other['error'])}"
     )
 
 

@@ -14,7 +14,7 @@ from pykernel.files import all_or_none, need_not_data, whole_file
 from pykernel.report.document import Result
 from pykernel.request.kinds import measured
 from pykernel.request.option import function, stated
-from pykernel.telling import Watch, refuse
+from pykernel.telling import Watch, raise_first_error
 from pykernel.workflows.fit_settings import need_report
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Check
@@ -183,7 +183,7 @@ def _need_possible(asked: Check) -> None:
         "emulator": asked.emulator,
         "level": None if asked.level == "-O2" else asked.level,
     }
-    refuse(
+    raise_first_error(
         *(
             (
                 value and not asked.target,
@@ -195,7 +195,7 @@ def _need_possible(asked: Check) -> None:
     for name, given in amounts.items():
         if given is not None:
             measured(given, name)
-    refuse(
+    raise_first_error(
         *(
             (
                 given and not asked.rate,
@@ -217,7 +217,7 @@ def _need_possible(asked: Check) -> None:
     )
     if asked.log and isinstance(asked.data, str | Path):
         need_not_data(Path(asked.log), str(asked.data))
-    refuse(
+    raise_first_error(
         (
             asked.data and asked.samples,
             f"{shown_option('samples')} is for random samples; leave {shown_option('samples')} or {shown_option('data')} out",

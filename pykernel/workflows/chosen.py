@@ -20,7 +20,7 @@ from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread
 from pykernel.request.kinds import positive_numbers
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.telling import refuse, root
+from pykernel.telling import raise_first_error, root_of_mean_square
 from pykernel.training.selection import (
     Function,
     GroupFolds,
@@ -154,7 +154,7 @@ class ChosenJob(Job):
             wanted = None
         every = wanted is None and limit is None
         how = f"every row is a vector; give {shown_option('n_max')} or {shown_option('flash')}, too"
-        refuse(
+        raise_first_error(
             (options.method is not None and every, f"{shown_option('method')} says how vectors are chosen, but {how}"),
             (options.with_ is not None and every, f"{shown_option('with_')} says how vectors are chosen, but {how}"),
         )
@@ -202,7 +202,7 @@ class ChosenJob(Job):
     def _errors(self, machine: Any) -> dict[str, float | None]:
         """Return the cross-validated error, and the same error corrected for optimism."""
         found, classes = machine.selection_, self.table.classes is not None
-        shown = float if classes else root
+        shown = float if classes else root_of_mean_square
         if found is None:
             known: dict[str, float | None] = {"cross_validated": shown(machine.loo_error_)}
             return known if classes else known | {"corrected": None}
@@ -214,7 +214,7 @@ class ChosenJob(Job):
         table, machine = self.table, estimator_of(made.trained)
         found, errors = machine.selection_, self._errors(machine)
         told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
-        typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
+        typical = root_of_mean_square(float(machine.loo_press_ if table.classes else machine.loo_error_))
         told += self.too_coarse(made, typical, f"use larger ridges, or {shown_option('precision', 'float64')}")
         name = width_name(machine.kernel)
         taken = ({name: machine.kernel_[name]} if name else {}) | {"ridge": machine.ridge_}

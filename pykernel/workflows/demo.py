@@ -128,7 +128,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
             "spec": str(out / "spec.toml"),
             "csv": str(out / "features.csv"),
         }
-        told = _told(result, drawn)
+        told = _document(result, drawn)
         told.write(out / "errors.html")
     progress(1.0, "done")
     return result, told
@@ -174,7 +174,7 @@ def _plots(weeks: dict[str, np.ndarray], week: dict[str, np.ndarray]) -> list[Pl
     ]
 
 
-def _told(result: dict[str, Any], drawn: list[Plot]) -> Document:
+def _document(result: dict[str, Any], drawn: list[Plot]) -> Document:
     rows = [[row["predictor"], f"{row['mae']:.1f}", byte_count(row["state_bytes"])] for row in result["accuracy"]]
     title = f"{result['rows']:,} hours of bike rentals, predicted and then learned"
     errors = Table(("predictor", "error", "state"), rows, strong=(0,), title=title)

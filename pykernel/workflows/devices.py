@@ -15,7 +15,7 @@ from pykernel.report.document import Document, Result
 from pykernel.report.simulated import simulated_devices
 from pykernel.rows.recordings import Device, Recordings
 from pykernel.spec.model import Spec
-from pykernel.telling import Watch, devices_told
+from pykernel.telling import Watch, devices_sentences
 
 LITTLE = 2**22
 """If all files together have at most this many bytes, starting other processes takes more time than it saves."""
@@ -128,7 +128,7 @@ class SimulatedDevices(Result):
 
     def __repr__(self) -> str:
         first = f"simulation of {self.report['name']}: {len(self.report['devices']):,} devices, {self.measure} over the second half"
-        return "\n".join([first, *(f"  {line}" for line in (*devices_told(self.report), *self.warnings))])
+        return "\n".join([first, *(f"  {line}" for line in (*devices_sentences(self.report), *self.warnings))])
 
 
 def simulated(

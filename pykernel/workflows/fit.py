@@ -22,7 +22,7 @@ from pykernel.request.option import checked, declared, function, stated
 from pykernel.rows.columns import coarse_told
 from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
-from pykernel.telling import judged_told, rate, refuse
+from pykernel.telling import expected_error_sentences, percent, raise_first_error
 from pykernel.tuning.notes import noted
 from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.fit_request import Fit
@@ -138,7 +138,7 @@ def _trained(given: Fit) -> FittedTable:
         else:
             from pykernel.workflows.chosen import fit as train
     found = train(given, table)
-    found.report["warnings"] += judged_told(found.report)
+    found.report["warnings"] += expected_error_sentences(found.report)
     spec = with_origin(found.spec, str(given.data), found.report["data"], table.x)
     found = replace(found, spec=trained_by(given, spec))
     return FittedTable(found.spec, found.report, _write(found, given, _page(table), stated(given)), found.selection)
@@ -171,7 +171,9 @@ def _read(given: Fit, many: Recordings | None) -> LabelledTable:
         signal = {"precision": given.precision, "signal": stage.model_dump(mode="json", exclude_unset=True)}
     assert label is not None
     if many is not None:
-        refuse((signal is not None, "[signal] makes steps from the rows of a single recording; give one file"))
+        raise_first_error(
+            (signal is not None, "[signal] makes steps from the rows of a single recording; give one file")
+        )
         with given.watch.progress(many.size) as show:
             table = read_table(many, str(given.data), names, label, classes, given.model, show)
         table.assumed.append(f"{len(many):,} devices: errors are estimated on whole devices that are left out")
@@ -190,7 +192,7 @@ def _page(table: LabelledTable) -> Section:
     labels = [] if table.classes else [table.y.astype(np.float64)]
     ranges = Ranges([*table.inputs, *([table.column or "label"] if labels else [])])
     ranges.add(np.column_stack([table.x, *labels]))
-    shares = ", ".join(f"{name} {rate(float((table.y == i).mean()))}" for i, name in enumerate(table.classes or ()))
+    shares = ", ".join(f"{name} {percent(float((table.y == i).mean()))}" for i, name in enumerate(table.classes or ()))
     told = f"Classes of {table.column}, with their shares of the rows: {shares}." if shares else ""
     return table_read(ranges.report(), ranges.courses(), ranges.rows, told)
 

@@ -22,7 +22,7 @@ from pykernel.importers.sklearn import read_estimator
 from pykernel.request.kinds import parse_amount, positive_numbers
 from pykernel.rows.text import is_number
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import assumed_told, refuse, root, without_model
+from pykernel.telling import assumption_lines, raise_first_error, root_of_mean_square, without_model_phrase
 from pykernel.training.machine import Machine
 from pykernel.training.selection import GroupFolds, Selection
 from pykernel.training.trained import Distance, content, nearer_limit
@@ -107,7 +107,7 @@ class Job:
         if self.table.device is not None:
             devices = self.table.device[self.train]
             there = len(np.unique(devices))
-            refuse(
+            raise_first_error(
                 (
                     there < 2,
                     f"{self.table.name}: has only one device to train on, but cross-validation trains and tests on different devices; give more recordings",
@@ -219,7 +219,7 @@ class Job:
         if given is None:
             return np.ones(len(classes))
         told = shown_option("weights", given)
-        refuse(
+        raise_first_error(
             (
                 not classes,
                 f"{told} is for classes, but {self.table.column} holds numbers; leave {shown_option('weights')} out",
@@ -234,7 +234,9 @@ class Job:
         else:
             parts = given.split(",") if isinstance(given, str) else given if isinstance(given, Sequence) else [given]
             each = np.array([positive_numbers(part, "weights")[0] for part in parts])
-        refuse((len(each) != len(classes), f"{told}: give balanced, or {len(classes)} numbers, one for each class"))
+        raise_first_error(
+            (len(each) != len(classes), f"{told}: give balanced, or {len(classes)} numbers, one for each class")
+        )
         each = each / each[y].mean()
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(classes, each, strict=True))
         self.table.assumed.append(f"training and errors are weighted by class: {shown}")
@@ -243,7 +245,7 @@ class Job:
     def reported(self, vectors: int | None) -> tuple[Frozen, dict[str, Any]]:
         """Show the assumptions, train and freeze a machine, and return it with its report."""
         self.options.watch.data(self.table.data)
-        self.options.watch.note(*assumed_told(self.table.assumed))
+        self.options.watch.note(*assumption_lines(self.table.assumed))
         made = self.run(vectors)
         with self.waiting("testing the spec"):
             return made, self.report(made)
@@ -305,7 +307,7 @@ class Job:
     def report_of(self, made: Frozen, kernel: dict[str, Any], linear: float | None = None) -> dict[str, Any]:
         """Return the beginning of a report: the model, its data, and simple predictors.  linear: a linear model's error, if it is known."""
         table, measure = self.table, "error_rate" if self.table.classes else "rmse"
-        simple = {"linear model": linear, without_model(table.classes): self._without_model()}
+        simple = {"linear model": linear, without_model_phrase(table.classes): self._without_model()}
         return {
             "name": made.spec.name,
             "model": table.model,
@@ -330,7 +332,7 @@ class Job:
         y = self.rows[1]
         if self.table.classes:
             return float(1 - np.bincount(y, self.weights[y]).max() / len(y))
-        return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
+        return root_of_mean_square(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
     def on_test_rows(self, spec: Spec) -> dict[str, Any]:
         """Predict the held-out rows as the device does.  Returns a dict with the error, its standard deviation, the number of rows that
@@ -373,7 +375,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     hold_out = shown_option("hold_out")
     text, _, which = str(given or 0).partition(",")
     part, text = (float(text), f"{float(text):g}") if is_number(text) else (-1.0, text)
-    refuse(
+    raise_first_error(
         (
             not 0 <= part < 1 or which not in ("", "last", "random"),
             f"{hold_out} is {','.join(filter(None, (text, which)))}; give a fraction from 0 to below 1, which may be followed by ,last or ,random, such as 0.3 or 0.3,random",
@@ -381,7 +383,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
         (seed < 0, f"seed is {seed}; it must be 0 or more"),
         (seed >= 2**32, f"seed is {seed}; it must be at most {2**32 - 1}"),
     )
-    refuse(
+    raise_first_error(
         (
             which and table.device is not None,
             f'{hold_out} is {given}, but whole devices are held out; leave out ",{which}"',
@@ -395,7 +397,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
         at = round((1 - part) * len(table.y))
         train, test = np.split(np.arange(len(table.y)), [at])
         whole = not (table.classes and part) or len(np.unique(table.y[train])) == len(table.classes)
-        refuse(
+        raise_first_error(
             (
                 which and not whole,
                 f"{hold_out} is {given}, but the rows before the held-out rows lack a class; give a smaller part, or {part:g},random",
@@ -404,7 +406,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
         table.in_time = whole
     if not table.in_time:
         train, test = _drawn(table, part, seed)
-    refuse(
+    raise_first_error(
         (part and not len(test), f"{hold_out} {part:g} holds out none of {len(table.y):,} rows; give a larger part"),
         (len(train) < 2, f"{hold_out} {part:g} leaves 1 row to train on; give a smaller part"),
     )
@@ -431,7 +433,7 @@ def _held_out_devices(device: np.ndarray, part: float, seed: int) -> tuple[np.nd
     """Return the positions of the training rows, and of the held-out rows, which are all rows of randomly drawn devices."""
     order = np.random.default_rng(seed).permutation(np.unique(device))
     count = round(part * len(order))
-    refuse(
+    raise_first_error(
         (
             part and not count,
             f"{shown_option('hold_out')} {part:g} holds out none of {len(order):,} devices; give a larger part",

@@ -26,7 +26,7 @@ from pykernel.importers.importing import (
     told_of_file,
 )
 from pykernel.progress import working
-from pykernel.report.document import Facts, Found, Part, Table, told
+from pykernel.report.document import Facts, Found, Part, Table, document_of_parts
 from pykernel.rows.columns import Columns
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec, make_spec
@@ -102,8 +102,8 @@ def run(given: Import) -> Found:
             "{data}: the spec and the model disagree: decision values differ by up to {difference:.3g}, and the predicted class differs "
             "in {classes_differ:,} rows; nothing was written".format(data=data, **report["rounding"])
         )
-    parts = [_told(report, spec), *_lost_told(report), *_compared(report), Facts([("spec", report["spec"])])]
-    return Found(report, told(*parts, next=[f"pykernel generate {quote(str(out))} -o out/"]), wrong)
+    parts = [_contents_table(report, spec), *_lost_parts(report), *_compared(report), Facts([("spec", report["spec"])])]
+    return Found(report, document_of_parts(*parts, next=[f"pykernel generate {quote(str(out))} -o out/"]), wrong)
 
 
 def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
@@ -124,7 +124,7 @@ def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
     )
 
 
-def _told(report: Mapping[str, Any], spec: Spec) -> Table:
+def _contents_table(report: Mapping[str, Any], spec: Spec) -> Table:
     """Return a table of the spec's contents."""
     kernel = dict(report["kernel"])
     function = kernel.pop("function")
@@ -136,7 +136,7 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
     parts = {
         "kernel": ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())]),
         "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_int16}",
-        **_units_told(report, spec),
+        **_unit_counts(report, spec),
         "functions": f"{report['functions']:,}{kinds.get(report['decision'], '')}",
         "weights": f"{report['weights']:,}",
         "classes": ", ".join(report["classes"] or ()),
@@ -149,14 +149,14 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
     return Table(("part", "what"), rows, (0, 1), title=f"{report['name']}: {report['source']}, {spec.precision}")
 
 
-def _units_told(report: Mapping[str, Any], spec: Spec) -> dict[str, str]:
+def _unit_counts(report: Mapping[str, Any], spec: Spec) -> dict[str, str]:
     if report["kernel"]["function"] not in HIDDEN:
         return {"vectors": f"{report['vectors']:,}"}
     eight = spec.real.is_int16 and spec.inner.config.eight
     return {"hidden units": f"{report['vectors']:,}{', weights of 8 bits' * eight}"}
 
 
-def _lost_told(report: Mapping[str, Any]) -> list[Part]:
+def _lost_parts(report: Mapping[str, Any]) -> list[Part]:
     """Say how much the outputs change with fewer vectors."""
     if (found := report.get("lost")) is None:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykernel.report.document import Found, Table, told
+from pykernel.report.document import Found, Table, document_of_parts
 from pykernel.request.option import schema
 from pykernel.spec.schema import spec_schema
 from pykernel.targets import build, check, target
@@ -16,7 +16,7 @@ def run(given: Info) -> Found:
     if given.about == "targets":
         return targets()
     report = spec_schema() if given.about == "schema" else {name: schema(kind) for name, kind in COMMANDS.items()}
-    return Found(report, told())
+    return Found(report, document_of_parts())
 
 
 def targets() -> Found:
@@ -43,4 +43,4 @@ def targets() -> Found:
         fpu = {"none": "no", "single": "f32", "double": "f64"}[row["fpu"]]
         cells.append([row["target"], row["part"], *sizes, fpu, *tools])
     columns = ("target", "part", "RAM", "flash", "FPU", "built by", "run by")
-    return Found({"targets": rows}, told(Table(columns, cells, title="targets")))
+    return Found({"targets": rows}, document_of_parts(Table(columns, cells, title="targets")))

@@ -8,7 +8,7 @@ import numpy as np
 
 from pykernel.errors import shown_option
 from pykernel.importers.steps import steps_of
-from pykernel.telling import root
+from pykernel.telling import root_of_mean_square
 from pykernel.training.coding import Targets
 from pykernel.training.network import trained_network
 from pykernel.training.selection import stratified_folds
@@ -67,9 +67,11 @@ class NetworkJob(TrainedJob):
     def report(self, made: Frozen) -> dict[str, Any]:
         classes = bool(self.table.classes)
         error = float(self.left_out(made.vectors).mean())
-        shown = error if classes else root(error)
+        shown = error if classes else root_of_mean_square(error)
         taken = {"penalty": steps_of(getattr(made.trained, "regressor_", made.trained))[-1][1].alpha}
-        told = self.too_coarse(made, 1.0 if classes else root(error), f"use {shown_option('precision', 'float32')}")
+        told = self.too_coarse(
+            made, 1.0 if classes else root_of_mean_square(error), f"use {shown_option('precision', 'float32')}"
+        )
         return self.report_of(made, {"function": self.function}) | {
             "loss": None,
             "cv": int(self.cv),

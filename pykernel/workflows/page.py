@@ -10,7 +10,7 @@ import numpy as np
 
 from pykernel.errors import CheckFailed
 from pykernel.files import need_free
-from pykernel.report.document import Found, Sentence, told
+from pykernel.report.document import Found, Sentence, document_of_parts
 from pykernel.request.kinds import words
 from pykernel.workflows.check import check
 from pykernel.workflows.fit_settings import write_file
@@ -50,7 +50,10 @@ def run(given: Page) -> Found:
     }
     said = "{output}: {rows:,} rows, {bytes:,} bytes; open it in a browser".format_map(report)
     return Found(
-        report, told(Sentence(said), *(Sentence(f"advice: {each}") for each in (simulated.advice if simulated else ())))
+        report,
+        document_of_parts(
+            Sentence(said), *(Sentence(f"advice: {each}") for each in (simulated.advice if simulated else ()))
+        ),
     )
 
 

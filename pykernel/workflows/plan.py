@@ -31,13 +31,13 @@ from pykernel.targets import check
 from pykernel.targets.target import find_target
 from pykernel.telling import (
     Watch,
-    assumed_told,
+    assumption_lines,
     byte_count,
-    duration,
     error_and_deviation,
-    finite,
-    plain,
-    refuse,
+    finite_or_none,
+    formatted_duration,
+    json_value,
+    raise_first_error,
 )
 from pykernel.tuning.ablation import ablation, without_each
 from pykernel.tuning.arms import Arm, Trial, arms
@@ -53,7 +53,7 @@ from pykernel.tuning.trials import simple, watched_rows, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.fit_settings import write_file
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.planned import TARGET, findings, front_of, told_in_spec
+from pykernel.workflows.planned import TARGET, findings, front_of, spec_comment
 from pykernel.workflows.requests import Plan
 
 SILENCE = 10.0
@@ -105,7 +105,7 @@ def run(given: Plan) -> Planned:
         given.target, spec, any_size, **amounts | ({"ram": None} if any_size else {})
     )
     rules, techniques = search.only(given.only)
-    refuse(
+    raise_first_error(
         (
             labels == "never" and given.delay,
             f"{shown_option('delay')} is {given.delay}, but {shown_option('labels')} says that there are no labels; give only one of the two",
@@ -128,7 +128,7 @@ def run(given: Plan) -> Planned:
         )
     if spec is None:
         watch.data(asked.read)
-    for line in assumed_told(assumed):
+    for line in assumption_lines(assumed):
         watch.tell(line)
     recorded = told_of(table, base["input"].get("columns", ()), asked.read["rows"])
     names = base["input"].get("columns") or [f"input {j}" for j in range(table.x.shape[1])]
@@ -334,7 +334,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
     stages = without_each(course.table.stage)
     if not stages:
         return None
-    took = duration(len(stages) * each)
+    took = formatted_duration(len(stages) * each)
     watch.tell(f"trying the planned model without one kind of feature at a time: {len(stages)} trials, about {took}")
     try:
         return {"features": ablation(course, winner, stages)}
@@ -401,7 +401,7 @@ def limits_of(
     """Return the limits; the [target] of the planned spec, with the limits that the user gave; and whether the limits are assumed."""
     asked = [name for name, value in {"target": target, **amounts}.items() if value]
     if any_size:
-        refuse(
+        raise_first_error(
             (
                 asked,
                 f"{shown_option('ram', 'any')} and {' '.join(map(shown_option, asked[:1]))} contradict each other; give one of them",
@@ -428,14 +428,14 @@ def limits_of(
 
 def write(found: Planned, states: Mapping[str, bytes], asked: search.Asked) -> None:
     """Write specs, states, and both reports: all files or none."""
-    out, comments = asked.output, {"planned": told_in_spec(found.report, asked.data)}
+    out, comments = asked.output, {"planned": spec_comment(found.report, asked.data)}
     with all_or_none(out):
         found.page.write(asked.report)
         for name, spec in found.specs.items():
             write_file(out / f"{name}.toml", comments.get(name, "") + spec.to_toml())
         for name, state in states.items():
             write_file(out / f"{name}.bin", state)
-        write_file(out / "plan.json", json.dumps(finite(found.report), default=plain, indent=1) + "\n")
+        write_file(out / "plan.json", json.dumps(finite_or_none(found.report), default=json_value, indent=1) + "\n")
 
 
 plan = function(Plan, run)

@@ -11,7 +11,15 @@ import numpy as np
 from pykernel.errors import visible
 from pykernel.host.scores import verdict
 from pykernel.report.figures import SIMPLE, Panel
-from pykernel.telling import MEASURES, counted, error_and_deviation, growth, judged_on, number, rate
+from pykernel.telling import (
+    MEASURES,
+    error_and_deviation,
+    error_growth_sentence,
+    formatted_number,
+    judged_rows_phrase,
+    percent,
+    rows_with_unit,
+)
 from pykernel.tuning.arms import Trial
 from pykernel.tuning.combinations import LINEAR, MARGIN
 from pykernel.tuning.faults import KINDS, LARGEST, LONGEST, SHORTEST, SMALLEST
@@ -169,17 +177,17 @@ def measure(course: Search) -> str:
     return "error_rate" if course.table.y.dtype.kind in "iu" else "rmse"
 
 
-def told_in_spec(report: Mapping[str, Any], data: str) -> str:
+def spec_comment(report: Mapping[str, Any], data: str) -> str:
     """Return a comment for the spec's file: the origin of the spec, and its expected error."""
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
-    instead = f"; {least} {number(others[least]['error'])}" if least is not None else ""
+    instead = f"; {least} {formatted_number(others[least]['error'])}" if least is not None else ""
     told = winner["promise"]
-    alarms = f", other rows in alarm {rate(told['other_rows'])}" if "other_rows" in told else ""
+    alarms = f", other rows in alarm {percent(told['other_rows'])}" if "other_rows" in told else ""
     lines = [
-        f"Planned from {Path(data).name}, {counted(report)}; {MEASURES[report['measure']]} on {judged_on(report)}:",
+        f"Planned from {Path(data).name}, {rows_with_unit(report)}; {MEASURES[report['measure']]} on {judged_rows_phrase(report)}:",
         f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
-        *told_of_life(report),
+        *conditions_sentences(report),
         *(
             [f"To repeat this plan: --trials {report['trials']} --seed {report['seed']}"]
             if report["repeatable"]
@@ -189,7 +197,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
 
 
-def told_of_life(report: Mapping[str, Any]) -> list[str]:
+def conditions_sentences(report: Mapping[str, Any]) -> list[str]:
     """Return sentences about the conditions under which the expected error holds."""
     winner = report["winner"]
     told = []
@@ -204,7 +212,7 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
                 "It learned from the recording, but does not learn on the device, which starts from this folder's state"
             )
         told.append(f"{lives}; ± is half the width of the 95 % interval for the error on future rows.")
-        if grows := growth(winner["promise"]):
+        if grows := error_growth_sentence(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
         # this import needs an extra, but so did the planned model

@@ -24,7 +24,7 @@ from pykernel.errors import UserError, shown_option
 from pykernel.files import growing_file, open_data, whole_file
 from pykernel.parallel import whole_task
 from pykernel.progress import Show
-from pykernel.report.document import Facts, Found, told
+from pykernel.report.document import Facts, Found, document_of_parts
 from pykernel.request.kinds import words
 from pykernel.rows.arrays import Part
 from pykernel.rows.columns import Columns
@@ -105,7 +105,7 @@ def record(given: TableOf, out: Path) -> Found:
         ("columns", ", ".join(tables.header)),
         ("bits", text if heard.text else bits),
     ]
-    return Found(found, told(Facts(facts)))
+    return Found(found, document_of_parts(Facts(facts)))
 
 
 def _losses(tables: _Tables, heard: _Heard) -> str:

@@ -12,7 +12,7 @@ from pykernel.files import bytes_of
 from pykernel.host.replay import ANSWERS, differing_fields, read_log
 from pykernel.host.replay import Replay as Repeated
 from pykernel.host.snapshot import device_memory
-from pykernel.report.document import Found, Part, Sentence, Table, told
+from pykernel.report.document import Found, Part, Sentence, Table, document_of_parts
 from pykernel.rows.recordings import need_none, recordings_of
 from pykernel.spec.family import STATE_LIMIT
 from pykernel.spec.model import Spec
@@ -102,7 +102,7 @@ def run(given: Replay) -> Found:
     error: Exception | None = unread_error(report)
     if differ:
         parts, error = [*parts, Sentence(str(error or ""))], CheckFailed(differ[0]["wrong"])
-    return Found(report, told(*parts), error)
+    return Found(report, document_of_parts(*parts), error)
 
 
 def _one(report: dict[str, Any]) -> Found:
@@ -113,7 +113,7 @@ def _one(report: dict[str, Any]) -> Found:
     fields = [(row["field"], f"{row['values']:,}", row["device"], row["host"]) for row in report["fields"]]
     columns = ("field", "values that differ", "first on the device", "on the host")
     title = f"{report['name']}: {report['rows']:,} rows{done}"
-    page = told(
+    page = document_of_parts(
         Table(("compared", "rows"), compared, title=title), Table(columns, fields, title="the state at the end")
     )
     return Found(report, page, None if wrong is None else CheckFailed(wrong))

@@ -21,7 +21,7 @@ from pykernel.rows.columns import Columns
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import Watch, gaps_told, refuse
+from pykernel.telling import Watch, gaps_sentence, raise_first_error
 from pykernel.tuning.combinations import BASES, WAYS, input_limit, monitors, rules, techniques
 from pykernel.tuning.data import FEWEST, MOST_ROWS, Devices, Table, parts_of
 from pykernel.tuning.notes import noted
@@ -183,7 +183,7 @@ def fleet(
     """
     many, watch, unit = options.many, options.watch, "rows" if stage is None else "steps"
     assert many is not None
-    refuse(
+    raise_first_error(
         (
             len(many) < 2,
             f"{many.source}: has {len(many)} device; 2 or more are needed, so that models can be tested on devices that they were not trained on",
@@ -201,7 +201,7 @@ def fleet(
     rows = [len(x) for x, _ in taken]
     devices = Devices(tuple(rows[:-judges]), tuple(rows[-judges:]))
     shortest = min(rows) // 2
-    refuse(
+    raise_first_error(
         (
             not 0 <= delay <= shortest,
             f"delay is {delay}; it must be from 0 to {shortest:,} {unit}, at most half of the shortest recording",
@@ -236,7 +236,7 @@ def recent(
     """
     rows = "rows" if stage is None else "steps"
     most = min(DELAY_LIMIT, len(x) // 2)
-    refuse(
+    raise_first_error(
         (not 0 <= delay <= most, f"delay is {delay}; it must be from 0 to {most:,} {rows}, at most half of the table"),
         (
             len(x) < FEWEST,
@@ -296,7 +296,7 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
         x, y = stage.steps()
     raw.need_steps(options.data, len(x))
     watch.data(options.read)
-    if told := gaps_told(stage.raw_rows, len(x)):
+    if told := gaps_sentence(stage.raw_rows, len(x)):
         watch.tell(f"gaps     {told}")
     _tell_steps(spec, raw, len(x), options)
     return x, y, delay, stage
@@ -317,7 +317,7 @@ def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, n
     many, watch, seen = options.many, options.watch, Columns()
     assert many is not None
     need_no_code(spec)
-    refuse(
+    raise_first_error(
         (
             spec.signal is not None and spec.real.is_int16,
             f"{spec.name}: the scales of [signal] in int16 come from one recording; give one file",

@@ -72,7 +72,7 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
         state = pipeline.run(recording, watch, files["output"], files["save"], seen)
         try:
             with watch.progress(None) as show:
-                report = _told(recording, simulation, _trial(recording, given.refresh_every, simulation.delay, show))
+                report = _report(recording, simulation, _trial(recording, given.refresh_every, simulation.delay, show))
         except KeyboardInterrupt:  # only the report is missing: the files that were written so far are kept
             report = {}
         if report:
@@ -100,7 +100,7 @@ def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pi
     return Pipeline(spec, *often, recording.steps(watch) // 2 if gets_none and recording.again else None)
 
 
-def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial | None = None) -> dict[str, Any]:
+def _report(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial | None = None) -> dict[str, Any]:
     """Return the report of a run."""
     report, raw, trained = simulation.report(trial), recording.raw, recording.trained
     report |= {
@@ -179,7 +179,7 @@ class _OnDevice:
             pipeline.go_on(snapshot.read(self.spec, self.start).memory)
         pipeline.run(recording, SILENT)
         pipeline.simulation.goes_on = True  # omit advice, which would try other models for each device
-        report = _told(recording, pipeline.simulation)
+        report = _report(recording, pipeline.simulation)
         if not self.saves:
             return report
         state = snapshot.saved(self.spec, pipeline.memory())

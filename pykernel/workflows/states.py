@@ -11,10 +11,10 @@ from pykernel.host import merging
 from pykernel.host import migrate as conversion
 from pykernel.host.merging import Merged
 from pykernel.host.snapshot import Snapshot, difference, most_bytes, read
-from pykernel.report.document import Found, Sentence, Table, told
+from pykernel.report.document import Found, Sentence, Table, document_of_parts
 from pykernel.request.option import function
 from pykernel.spec.model import Spec
-from pykernel.telling import number
+from pykernel.telling import formatted_number
 from pykernel.workflows.state_requests import Merge, Migrate, Show
 
 
@@ -51,7 +51,9 @@ def show(given: Show) -> Found:
     ]
     title = f"{report['name']}, kind of state {report['state_kind']}, sequence number {report['sequence']}"
     columns = ("field", "shape", "not zero", "least", "largest")
-    return Found(report, told(Table(columns, rows, title=f"{title}; the state's hash is {report['state_hash']}")))
+    return Found(
+        report, document_of_parts(Table(columns, rows, title=f"{title}; the state's hash is {report['state_hash']}"))
+    )
 
 
 def _differences(fields: list[dict[str, Any]], a: object, b: object) -> Found:
@@ -61,7 +63,9 @@ def _differences(fields: list[dict[str, Any]], a: object, b: object) -> Found:
     ]
     table = Table(("field", "values that differ", "first at", "in A", "in B"), rows, title=f"{a} (A) and {b} (B)")
     wrong = CheckFailed(f"{a} and {b} differ, first in {fields[0]['field']}") if fields else None
-    return Found({"ok": not fields, "fields": fields}, told(table, Sentence("" if fields else "equal")), wrong)
+    return Found(
+        {"ok": not fields, "fields": fields}, document_of_parts(table, Sentence("" if fields else "equal")), wrong
+    )
 
 
 def shown(value: float) -> str:
@@ -79,7 +83,7 @@ def migrate(given: Migrate) -> Found:
     changed = f"{out}: changed: {', '.join(made.changed) or 'nothing'}"
     removed = f", after {made.removed} were removed" if made.removed else ""
     vectors = "" if made.vectors is None else f"vectors: {made.vectors}{removed}"
-    return Found(report, told(Sentence(changed), Sentence(vectors)))
+    return Found(report, document_of_parts(Sentence(changed), Sentence(vectors)))
 
 
 def merged(given: Merge) -> Merged:
@@ -129,8 +133,8 @@ def run_merge(given: Merge) -> Found:
         "warnings": list(made.warnings),
     }
     rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.deviations.items()]
-    left = f"the merged model's answers differ from the devices' joint answers by {number(made.left)} standard deviations (root mean square)"
-    page = told(
+    left = f"the merged model's answers differ from the devices' joint answers by {formatted_number(made.left)} standard deviations (root mean square)"
+    page = document_of_parts(
         Table(("device", "deviation"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
         Sentence("" if made.left is None else left),
         Sentence(f"state's hash: {report['state_hash']}"),

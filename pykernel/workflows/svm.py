@@ -19,7 +19,7 @@ from pykernel.errors import shown_option
 from pykernel.estimators.svm import SupportVectorClassifier, SupportVectorRegressor
 from pykernel.parallel import one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.telling import root
+from pykernel.telling import root_of_mean_square
 from pykernel.training.selection import width_name
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
@@ -139,14 +139,14 @@ class SvmJob(Job):
     def report(self, made: Frozen) -> dict[str, Any]:
         machine, classes = estimator_of(made.trained), self.table.classes is not None
         name = width_name(machine.kernel)
-        shown = float if classes else root
+        shown = float if classes else root_of_mean_square
         cells = [{**cell, "ridge": self.ridge / cell.pop("C")} for cell in map(dict, machine.candidates_)]
         best: dict[float, dict[str, Any]] = {}
         for cell in cells:
             best.setdefault(cell["width"], cell)
         taken = ({name: machine._mercer_kernel.width} if name else {}) | {"ridge": self.ridge / machine.C_}
         told = [*self.table.warnings]
-        typical = 1.0 if classes else root(machine.cv_error_)
+        typical = 1.0 if classes else root_of_mean_square(machine.cv_error_)
         told += self.too_coarse(made, typical, f"use larger ridges, or {shown_option('precision', 'float64')}")
         basis = None if self.sparse else machine.reduced_.basis
         return self.report_of(made, machine.kernel_) | {

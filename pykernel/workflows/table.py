@@ -15,7 +15,7 @@ import numpy as np
 
 from pykernel.errors import UserError, did_you_mean, shown_option
 from pykernel.files import all_or_none, bytes_of, need_free, whole_file
-from pykernel.report.document import Facts, Found, told
+from pykernel.report.document import Facts, Found, document_of_parts
 from pykernel.request.kinds import numbers, words
 from pykernel.rows import TABLES, TEXTS, as_rows, finite, save_rows, table_columns
 from pykernel.rows.arrays import Part
@@ -60,7 +60,7 @@ def run(given: TableOf) -> Found:
         file = f"{out}, {read['rows']:,} rows; the device must compute its inputs in the same way"
         noted = f"{notes_of(out)}; plan and fit read this file, so that their specs and headers say how inputs are made"
         facts = [*(("made", f"{each} = {how}") for each, how in made.items()), ("file", file), ("notes", noted)]
-        return Found(report, told(Facts(facts)))
+        return Found(report, document_of_parts(Facts(facts)))
     for name in ("like", "label", "codes"):
         if getattr(given, name) is not None:
             raise UserError(
@@ -71,7 +71,7 @@ def run(given: TableOf) -> Found:
     columned = ", ".join(f"{j}: {each}" for j, each in enumerate(names))
     file = f"{out}, {rows:,} rows of {precision}, {out.stat().st_size:,} bytes"
     report = {"output": str(out), "rows": rows, "columns": names, "precision": precision, "data": read}
-    return Found(report, told(Facts([("columns", columned), ("file", file)])))
+    return Found(report, document_of_parts(Facts([("columns", columned), ("file", file)])))
 
 
 def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, watch: Watch) -> Converted:

@@ -9,7 +9,7 @@ from pykernel.errors import shown_option
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.parallel import one_thread
 from pykernel.request.kinds import positive_numbers
-from pykernel.telling import refuse, root
+from pykernel.telling import raise_first_error, root_of_mean_square
 from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
@@ -28,7 +28,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     """Train vectors and freeze the machine.  Prints the assumptions before training starts."""
     need_unset(options, NOT_HERE, "model")
     loss, kernel, trained = shown_option("loss"), shown_option("kernel"), f"{shown_option('model', 'trained')}"
-    refuse(
+    raise_first_error(
         (
             options.loss is not None and table.classes is not None,
             f"{loss} is for numbers, but {table.column} holds classes; leave {loss} out",
@@ -80,14 +80,14 @@ class TrainedJob(Job):
 
     def report(self, made: Frozen) -> dict[str, Any]:
         machine, classes = made.trained, self.table.classes is not None
-        shown = (lambda value: float(value)) if classes else root
+        shown = (lambda value: float(value)) if classes else root_of_mean_square
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
         if not classes and machine.loss == "squared":
-            errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
+            errors["corrected"] = root_of_mean_square(machine.cv_error_ + machine.optimism_)
         linear = f"a linear model is as good on left-out rows; use a linear model ({shown_option('kernel', 'linear')}), or other inputs"
         told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         # for classes, the functions are log odds, and 1 is taken as their typical error
-        typical = 1.0 if classes else root(machine.cv_error_)
+        typical = 1.0 if classes else root_of_mean_square(machine.cv_error_)
         told += self.too_coarse(
             made, typical, f"use {shown_option('precision', 'float64')}, or float32 in place of int16"
         )

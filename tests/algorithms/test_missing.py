@@ -12,7 +12,7 @@ from pykernel.host.replay import read_log
 from pykernel.host.samples import missing_rows, stand_ins
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import make_spec
-from pykernel.telling import skipped
+from pykernel.telling import incomplete_rows_sentence
 from pykernel.workflows.simulate import simulate
 
 DIM = 3
@@ -53,9 +53,9 @@ def default(missing, **more):
 def test_only_stand_ins_that_the_spec_takes_are_advised(content, ways):
     spec = make_spec(content)
     assert stand_ins(spec) == ways and missing_rows(spec, 3) == {"rows": 3, "then": "skipped", "by": ways}
-    assert all(each in skipped(3, by=ways) for each in ways) and ("[input] missing" in skipped(3, by=ways)) == bool(
-        ways
-    )
+    assert all(each in incomplete_rows_sentence(3, by=ways) for each in ways) and (
+        "[input] missing" in incomplete_rows_sentence(3, by=ways)
+    ) == bool(ways)
 
 
 def stream(n=400, kind="number", seed=0, part=0.15):

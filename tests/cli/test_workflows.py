@@ -17,7 +17,7 @@ from pykernel.cli.face import options_of
 from pykernel.errors import UserError
 from pykernel.request.option import Py, declared
 from pykernel.request.options import Shell
-from pykernel.telling import finite, plain
+from pykernel.telling import finite_or_none, json_value
 from pykernel.workflows.requests import COMMANDS
 from tests.support.compilers import QUICK
 
@@ -120,7 +120,7 @@ def generated(made):
 
 def same(found, other):
     """Without what a clock tells, and with one name for both places where files go."""
-    text = json.dumps(finite(found), default=plain, sort_keys=True)
+    text = json.dumps(finite_or_none(found), default=json_value, sort_keys=True)
     return re.sub(r'"seconds": [\d.e+-]+', "", text).replace(f'"{other}', '"out')
 
 

@@ -115,13 +115,14 @@ def test_a_verdict_names_the_winner_with_the_ratio_of_the_errors() -> None:
         (0.0, "model", "the model is better than last label: 0 against 0.31"),
     ):
         found = verdict(model, simple)
-        assert found["winner"] == winner and telling.verdict(found) == said
+        assert found["winner"] == winner and telling.verdict_sentence(found) == said
         assert (found["simple"], found["error"], found["model"]) == ("last label", 0.31, model)
         assert found["ratio"] == (max(0.31, model) / min(0.31, model) if model else None)
     assert (
-        telling.verdict(verdict(0.5, {"last label": 0.0}), telling.rate) == "last label is better: 0.0 % against 50.0 %"
+        telling.verdict_sentence(verdict(0.5, {"last label": 0.0}), telling.percent)
+        == "last label is better: 0.0 % against 50.0 %"
     )
-    assert telling.verdict(verdict(0.0, {"last label": 0.0})) == "last label is as good: 0 against 0"
+    assert telling.verdict_sentence(verdict(0.0, {"last label": 0.0})) == "last label is as good: 0 against 0"
     for model, others in ((None, simple), (float("nan"), simple), (1.0, {}), (1.0, {"last label": None})):
         assert verdict(model, others) is None
 
@@ -181,7 +182,7 @@ def test_simulate_and_its_advice_tell_the_simple_predictors_error(run, tmp_path,
     assert found["winner"] == ("last label" if walk else "model")
     assert found["ratio"] == (model / errors[best] if walk else errors[best] / model)
     said = run(*words)[1]
-    assert f"{telling.verdict(found)}, over the second half" in said
+    assert f"{telling.verdict_sentence(found)}, over the second half" in said
     assert found["ratio"] > 1.05 and "is as good" not in said and bool(report["advice"]) == walk
     for each in report["advice"]:
         beside = (

@@ -38,7 +38,7 @@ from pykernel.report.document import Document
 from pykernel.report.figures import SIMPLE, Panel, time_ticks
 from pykernel.report.page import SCRIPT
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.telling import number, verdict
+from pykernel.telling import formatted_number, verdict_sentence
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.prove import Proved
 
@@ -135,8 +135,8 @@ def test_simulate_shows_what_json_has_and_escapes_names(tmp_path, capsys, monkey
     for part in ("all", "second_half"):
         for kind in ("mae", "rmse"):
             for predictor, error in report[part][kind].items():
-                assert predictor in page.texts and number(error) in page.texts
-    assert verdict(report["verdict"]) in page.text and f"{report['rows']:,} rows" in page.text
+                assert predictor in page.texts and formatted_number(error) in page.texts
+    assert verdict_sentence(report["verdict"]) in page.text and f"{report['rows']:,} rows" in page.text
 
 
 TOLD = {
@@ -194,14 +194,14 @@ def test_plan_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     planned = plan(rows, label="y", only="nlms", trials=2, jobs=1, output="p")
     page = whole(Path("p/report.html"))
     assert planned.report["report"] == str(Path("p/report.html"))
-    assert number(planned.report["winner"]["learning"]["error"]) in page.texts
+    assert formatted_number(planned.report["winner"]["learning"]["error"]) in page.texts
     for name, simple in planned.report["simple"].items():
-        assert name in page.texts and number(simple["error"]) in page.texts
+        assert name in page.texts and formatted_number(simple["error"]) in page.texts
     fitted = fit(rows, label="y", model="ls-svm", sigma=(1, 2), ridge=(0.1, 1), report="f.html")
     page = whole(Path("f.html"))
-    assert number(fitted.error) in page.texts and HOSTILE[1] in page.texts
+    assert formatted_number(fitted.error) in page.texts and HOSTILE[1] in page.texts
     trained = fit(rows, label="y", model="svm", sigma=1, ridge=0.1, report="t.html")
-    assert number(trained.error) in whole(Path("t.html")).texts
+    assert formatted_number(trained.error) in whole(Path("t.html")).texts
     code, out, err = run(
         capsys,
         "fit",

@@ -14,7 +14,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.monitoring import Monitoring
 from pykernel.host.simple import Rivals
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.telling import against_monitors, missed_kinds
+from pykernel.telling import against_monitors_sentence, missed_kinds_sentence
 from pykernel.tuning import faults as planted
 from pykernel.tuning.arms import Trial, arms
 from pykernel.tuning.data import Table
@@ -141,7 +141,7 @@ def test_a_fault_is_seen_by_an_alarm_in_its_rows():
     assert np.flatnonzero(told["rows"]).tolist() == [2, 7, 12] and np.flatnonzero(told["sums"]).tolist() == [7, 12]
     assert report["missed"] == {"bias": (0, 1), "gain": (2, 2)}
     assert report["manners"] == {"rare": (0, 1), "repeated": (2, 2)}
-    said = missed_kinds(report["missed"] | {"drift": (3, 4), "another time": (5, 16)})
+    said = missed_kinds_sentence(report["missed"] | {"drift": (3, 4), "another time": (5, 16)})
     assert said == "gain: 2 of 2 faults; drift: 3 of 4 faults; values from another time: 5 of 16 faults"
     quiet = 400 - 3 * (50 + GUARD)
     assert told["other_rows"] == 2 / quiet and told["keeps_rate"]
@@ -201,7 +201,7 @@ def test_the_verdict_names_the_rival_that_misses_fewer_of_the_same_faults(missed
     trial = Trial(None, None, {}, {"promised": {"learning": told(missed)}})  # type: ignore[arg-type]
     found = against_simple(trial, others)
     assert (found["winner"], found["simple"]) == (winner, shown)
-    said = against_monitors(found)
+    said = against_monitors_sentence(found)
     assert ("take b, 40 B, and raise an alarm above 3" in said) == (winner == "b") and "b" in said.split()[0]
 
 

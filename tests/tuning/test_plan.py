@@ -19,10 +19,14 @@ from pykernel.request.kinds import parse_amount
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets, choose
 from pykernel.targets.target import all_targets, find_target
-from pykernel.telling import chosen as chosen_told
-from pykernel.telling import data_told, told_of, where_simple_is_better
-from pykernel.telling import growth as growth_told
-from pykernel.telling import inertia as inertia_told
+from pykernel.telling import (
+    better_simple_phrase,
+    chosen_model_sentence,
+    correlated_errors_sentence,
+    data_lines,
+    error_growth_sentence,
+    model_sentence,
+)
 from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
@@ -37,7 +41,7 @@ from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import judge
 from pykernel.workflows.fit import fit
 from pykernel.workflows.plan import limits_of
-from pykernel.workflows.planned import choice, told_of_life
+from pykernel.workflows.planned import choice, conditions_sentences
 from pykernel.workflows.requests import Plan
 from pykernel.workflows.search import Asked, only, planned_data
 
@@ -346,7 +350,9 @@ def test_a_plan_takes_max_abs_from_the_data_and_sentinels_for_missing(folder):
         assert table.x.shape == (100, width) and np.isnan(table.x[1::10, -1]).all() and np.isnan(table.x).sum() == 10
         every = [arm for arm in arms(base, table, None, None) if arm.made.spec is not None]
         assert every and {arm.made.spec.input.max_abs for arm in every} == {largest}
-        told = told_of_life({"winner": {"promise": {"other_rows": 0}}, "max_abs": asked.max_abs, "data": asked.read})
+        told = conditions_sentences(
+            {"winner": {"promise": {"other_rows": 0}}, "max_abs": asked.max_abs, "data": asked.read}
+        )
         assert (
             len(told) == 1
             and "rounded up, but below the magnitude of -9999: the device refuses larger inputs" in told[0]
@@ -603,7 +609,7 @@ def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
     for name, y in (("noisy", x[:, 1] + 0.3 * noise), ("lagged", x[:, 1] + 5 * np.array(lagged))):
         np.savetxt(f"{name}.csv", np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="")
         report = pykernel.plan(f"{name}.csv", label="y", labels="never", trials=2, jobs=1, output=name).report
-        told = inertia_told(report)
+        told = correlated_errors_sentence(report)
         assert (told is not None and "add averages or lags to [signal]" in told) == (name == "lagged")
     errors = lagged - x[:, 1]
     there = np.ones(500, bool)
@@ -614,10 +620,10 @@ def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
 
 def test_a_simple_predictor_that_errs_less_than_the_learning_model_is_told():
     beside = {"model": 14.27, "error": 12.76, "simple": "linear model"}
-    assert where_simple_is_better({"against_simple": beside}) == "; the error of linear model is 12.76"
+    assert better_simple_phrase({"against_simple": beside}) == "; the error of linear model is 12.76"
     assert (
-        where_simple_is_better({"against_simple": beside | {"error": 15.0}})
-        == where_simple_is_better({"against_simple": None})
+        better_simple_phrase({"against_simple": beside | {"error": 15.0}})
+        == better_simple_phrase({"against_simple": None})
         == ""
     )
 
@@ -798,7 +804,7 @@ def test_a_spec_is_made_from_the_columns_of_numbers():
 def test_many_inputs_are_told_in_part_and_gaps_are_counted():
     header = ",".join([*(f"c{i}" for i in range(20)), "y"])
     rows = "".join(",".join(str(i * j % 7) for j in range(1, 22)) + "\n" for i in range(30))
-    told = data_told(inferred(f"{header}\n{rows},{'1,' * 19}1\n", label="y").data)
+    told = data_lines(inferred(f"{header}\n{rows},{'1,' * 19}1\n", label="y").data)
     assert told[0].startswith("data     31 rows; 20 inputs: c0, c1, ") and told[0].endswith(" and 14 others")
     kept = 'neither predicted nor learned; [input] missing = "mean" or "hold" keeps such rows'
     assert " ".join(" ".join(told[-2:]).split()).endswith(f"1 row with a missing input: {kept}")
@@ -898,16 +904,17 @@ def test_why_a_larger_error_is_planned_is_said():
     def said(promised):
         winner = search.winner()
         row = {"bytes": winner.bytes, "promise": {"error": promised}}
-        return chosen_told({"choice": choice(search, winner), "winner": row})
+        return chosen_model_sentence({"choice": choice(search, winner), "winner": row})
 
     least = add(hard, 900, 9)
     assert said(least) == ""
     assert said(1.1 * least) == ""
     row = {"model": "m", "instructions": 0, "bytes": 9, "promise": {"error": 0.5, "within": 0.1}}
     assert (
-        told_of(row, "RMSE ", 0.4) == "m, RMSE 0.4 on the rows used to choose the model, 0.5 ± 0.1 on other rows, 9 B"
+        model_sentence(row, "RMSE ", 0.4)
+        == "m, RMSE 0.4 on the rows used to choose the model, 0.5 ± 0.1 on other rows, 9 B"
     )
-    assert told_of(row, "RMSE ", 0.5) == told_of(row, "RMSE ") == "m, RMSE 0.5 ± 0.1, 9 B"
+    assert model_sentence(row, "RMSE ", 0.5) == model_sentence(row, "RMSE ") == "m, RMSE 0.5 ± 0.1, 9 B"
     own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
     assert own > least
     assert said(own) == (
@@ -953,7 +960,7 @@ def test_a_promise_is_wider_where_errors_grow_along_the_table_and_only_there():
     assert "last" not in told(rng.normal(size=300) + np.linspace(1.6, 0.4, 300))
     wrong = told(rng.random(300) < np.linspace(0, 0.5, 300), True)
     assert 0 <= wrong["first"] < 0.1 and 0.4 < wrong["last"] < 0.6
-    said = growth_told(wrong)
+    said = error_growth_sentence(wrong)
     assert said.startswith("errors grow along the table, ") and said.endswith("expect larger errors on later rows")
 
 
