@@ -126,8 +126,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     cases: dict[str, str] = {}
     for each in there:
         cases.setdefault(each.casefold(), each)
-    found = difflib.get_close_matches(word.casefold(), cases, 1)
-    return cases[found[0]] if found else None
+    matches = difflib.get_close_matches(word.casefold(), cases, 1)
+    return cases[matches[0]] if matches else None
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:

@@ -38,8 +38,8 @@ class Watch:
 
     def data(self, data: Mapping[str, Any] | None) -> None:
         """Receive the description of the table that was read (see ``read``)."""
-        if told := data_lines(data):
-            self.note(*told)
+        if lines := data_lines(data):
+            self.note(*lines)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         """Show the progress of a long task.  total: the total amount of work (1, or a number of bytes); None if it is not known."""
@@ -92,12 +92,12 @@ def axis_tick(value: float) -> str:
     return f"{float(f'{value:.6g}'):,.6f}".rstrip("0").rstrip(".")
 
 
-def error_and_deviation(told: Mapping[str, Any] | None) -> str:
+def error_and_deviation(figures: Mapping[str, Any] | None) -> str:
     """Format an error with ± half the width of its 95 % interval, or ± its standard deviation.  Without an error, return ""."""
     return (
         ""
-        if told is None
-        else f"{formatted_number(told['error'])} ± {formatted_number(told.get('within', told.get('deviation')))}"
+        if figures is None
+        else f"{formatted_number(figures['error'])} ± {formatted_number(figures.get('within', figures.get('deviation')))}"
     )
 
 
@@ -108,18 +108,18 @@ def formatted_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
-def verdict_sentence(found: Mapping[str, Any], shown: Callable[[float], str] = formatted_number) -> str:
+def verdict_sentence(comparison: Mapping[str, Any], shown: Callable[[float], str] = formatted_number) -> str:
     """Say which predictor ``host.scores.verdict`` found to be better, by what factor, and what the two errors are.
 
     shown: formats an error.
     """
-    won, ratio = found["winner"], found["ratio"]
-    errors = [shown(found["error"]), shown(found["model"])]
+    won, ratio = comparison["winner"], comparison["ratio"]
+    errors = [shown(comparison["error"]), shown(comparison["model"])]
     if won is None:
-        return f"{found['simple']} is as good: {errors[0]} against {errors[1]}"
+        return f"{comparison['simple']} is as good: {errors[0]} against {errors[1]}"
     often = "" if ratio is None else f"{ratio:,.0f} times " if ratio >= 10 else f"{ratio:.{1 + (ratio < 1.1)}f} times "
     if won == "model":
-        return f"the model is {often}better than {found['simple']}: {errors[1]} against {errors[0]}"
+        return f"the model is {often}better than {comparison['simple']}: {errors[1]} against {errors[0]}"
     return f"{won} is {often}better: {errors[0]} against {errors[1]}"
 
 
@@ -201,50 +201,50 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     """
     if data is None:
         return []
-    told = []
+    sentences = []
     if data["chosen"]:
-        told.append(
+        sentences.append(
             f"{data['rows']:,} rows; {_count_with_unit(len(data['inputs']), 'input')}: {_first_names(data['inputs'])}"
         )
     for why, text in LEFT_OUT.items():
         some = [each for each in data["left_out"] if each["why"] == why]
         if some:
-            told.append(f"left out, {text}: {_first_names([_column_with_example(each) for each in some])}")
-    told += _first_sentences(
+            sentences.append(f"left out, {text}: {_first_names([_column_with_example(each) for each in some])}")
+    sentences += _first_sentences(
         [
             f"{each['cells']:,} of {each['of']:,} cells of {each['column']} {_are_not_phrase(each['cells'], each['kind'])} (first: "
             f"{each['such_as']!r}, line {each['line']:,}); treated as missing"
             for each in data["not_numeric"]
         ]
     )
-    told += _first_sentences(
+    sentences += _first_sentences(
         [
             f"{_count_with_unit(each['cells'], 'cell')} of {each['column']} {'is' if each['cells'] == 1 else 'are'} infinite: no model learns "
             "from such a row"
             for each in data["infinite"]
         ]
     )
-    told += _first_sentences(
+    sentences += _first_sentences(
         [
             f"{each['cells']:,} cells of {each['column']} {'were' if each['then'] == 'gone' else 'are'} {_plain_number(each['value'])}, far from all others ({_plain_number(each['others'][0])} "
             f"to {_plain_number(each['others'][1])}); {SENTINEL[each['then']]}"
             for each in data["sentinels"]
         ]
     )
-    told += _first_sentences([_outliers_sentence(each) for each in data["outlying"]])
+    sentences += _first_sentences([_outliers_sentence(each) for each in data["outlying"]])
     if (times := data["times"]) is not None:
         gaps = f", with {_count_with_unit(times['gaps'], 'gap')} more than ten times as long" if times["gaps"] else ""
-        told.append(
+        sentences.append(
             "in column {column}, rows are {median:.4g}{unit} apart (nine in ten: {low:.3g} to {high:.3g}{unit})".format(
                 **times
             )
             + f"{gaps}: models ignore the times of rows; to make features from past values, first resample the table at equal intervals, which gives {times['even']:,} rows"
         )
     if data["missing"]:
-        told.append(incomplete_rows_sentence(**data["missing"]))
+        sentences.append(incomplete_rows_sentence(**data["missing"]))
     if data["unlabelled"]:
-        told.append(f"{_count_with_unit(data['unlabelled'], 'row')} without a label: left out")
-    return told
+        sentences.append(f"{_count_with_unit(data['unlabelled'], 'row')} without a label: left out")
+    return sentences
 
 
 def assumption_lines(assumed: Sequence[str]) -> list[str]:
@@ -294,17 +294,17 @@ def _first_sentences(sentences: Sequence[str], most: int = 4) -> list[str]:
     return list(sentences) if more <= 1 else [*sentences[:most], f"the same holds for {more:,} other columns"]
 
 
-def _outliers_sentence(found: Mapping[str, Any]) -> str:
+def _outliers_sentence(outliers: Mapping[str, Any]) -> str:
     """Describe cells whose numbers are far from all others in their column."""
-    cells, low, high = _count_with_unit(found["cells"], "cell"), *map(_plain_number, found["others"])
-    are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
-    if found["cells"] > found["different"]:
+    cells, low, high = _count_with_unit(outliers["cells"], "cell"), *map(_plain_number, outliers["others"])
+    are, where = "is" if outliers["cells"] == 1 else "are", f"far from all others ({low} to {high})"
+    if outliers["cells"] > outliers["different"]:
         return (
-            f"{cells} of {found['column']} are {str(found['value']).removesuffix('.0')}, first in line {found['line']:,}, {where}: does this number stand for a missing "
+            f"{cells} of {outliers['column']} are {str(outliers['value']).removesuffix('.0')}, first in line {outliers['line']:,}, {where}: does this number stand for a missing "
             "value? it is read as a number"
         )
-    such, row = ("", "its row is") if found["cells"] == 1 else ("such as ", "their rows are")
-    return f"{cells} of {found['column']} {are} {where}, {such}{_plain_number(found['value'])} in line {found['line']:,}: read unchanged, but {row} not used for training"
+    such, row = ("", "its row is") if outliers["cells"] == 1 else ("such as ", "their rows are")
+    return f"{cells} of {outliers['column']} {are} {where}, {such}{_plain_number(outliers['value'])} in line {outliers['line']:,}: read unchanged, but {row} not used for training"
 
 
 def _column_with_example(column: Mapping[str, Any]) -> str:
@@ -346,20 +346,20 @@ def _table_command_lines(data: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def missing_inputs_sentence(found: Mapping[str, Any], most: int = 6) -> str:
+def missing_inputs_sentence(missing: Mapping[str, Any], most: int = 6) -> str:
     """Say how many inputs are missing, and what replaces them."""
-    by = {"mean": "the mean", "hold": "the latest value"}[found["by"]]
-    listed = sorted(found["columns"].items(), key=lambda item: -item[1])
+    by = {"mean": "the mean", "hold": "the latest value"}[missing["by"]]
+    listed = sorted(missing["columns"].items(), key=lambda item: -item[1])
     columns = ", ".join(f"{name}: {count:,}" for name, count in listed[:most]) + (", …" if len(listed) > most else "")
-    return f"{found['inputs']:,} of {found['of']:,} cells; {by} replaces them ({columns})"
+    return f"{missing['inputs']:,} of {missing['of']:,} cells; {by} replaces them ({columns})"
 
 
 def gaps_sentence(raw: Mapping[str, int], steps: int) -> str:
     """Say how many raw rows leave gaps, by cause, and how many steps remain (``steps``).  Without gaps, return ""."""
     causes = {"missing": "with a missing cell", "infinite": "with an infinite one", "beyond_max_abs": "beyond max_abs"}
-    told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
+    parts = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
     left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
-    return f"{', '.join(told)}, of {raw['rows']:,} raw rows: {left}" if told else ""
+    return f"{', '.join(parts)}, of {raw['rows']:,} raw rows: {left}" if parts else ""
 
 
 def unit_of(report: Mapping[str, Any]) -> str:
@@ -412,12 +412,12 @@ def devices_sentences(report: Mapping[str, Any]) -> list[str]:
     shown = formatted_number if report["measure"] == "rmse" else percent
     what = MEASURES[report["measure"]]
 
-    def told(name: str, of: Mapping[str, Any], shown: Callable[[float], str]) -> str:
+    def spread_sentence(name: str, of: Mapping[str, Any], shown: Callable[[float], str]) -> str:
         return f"{name}: median {shown(of['median'])}, worst {shown(of['worst'])} ({of['device']})"
 
-    lines = [*refused, told(what, report["error"], shown)]
+    lines = [*refused, spread_sentence(what, report["error"], shown)]
     if report["ratio"] is not None:
-        lines.append(told("error, divided by the best simple predictor's", report["ratio"], "{:.2f}".format))
+        lines.append(spread_sentence("error, divided by the best simple predictor's", report["ratio"], "{:.2f}".format))
     if report["judged"]:
         lines.append(
             f"on {percent(report['beat_simple'])} of {_count_with_unit(report['judged'], 'device')}, the model beats the best simple predictor"
@@ -442,7 +442,7 @@ def without_model_phrase(classes: Sequence[str] | None) -> str:
 
 def simple_errors(report: Mapping[str, Any]) -> dict[str, float]:
     """Return the errors of simple predictors, in the same measure as the model's error."""
-    return {name: found[report["measure"]] for name, found in report["simple"].items()}
+    return {name: errors[report["measure"]] for name, errors in report["simple"].items()}
 
 
 def cross_validation_phrase(report: Mapping[str, Any]) -> str:
@@ -453,23 +453,23 @@ def cross_validation_phrase(report: Mapping[str, Any]) -> str:
 
 def expected_error_sentences(report: Mapping[str, Any]) -> list[str]:
     """Say which errors to expect on future rows, judging by the rows that ``fit`` held out."""
-    errors, shown, told = report["errors"], percent if report["classes"] else formatted_number, list[str]()
+    errors, shown, sentences = report["errors"], percent if report["classes"] else formatted_number, list[str]()
     if refused := errors.get("held_out_refused"):
-        told.append(
+        sentences.append(
             f"{refused:,} of {report['held_out_rows']:,} held-out rows are too far from the training rows: the device refuses them, and the "
             "error does not include them"
         )
     before, after = errors.get("cross_validated"), errors.get("held_out")
     if report["in_time"] and before and after and after > WORSE * before:
-        told.append(
+        sentences.append(
             f"the error on the last rows is {after / before:.1f} times the cross-validated error: expect {shown(after)} on future rows, "
             f"not {shown(before)}; train again with later rows, or let the device go on learning"
         )
     if grows := errors.get("held_out_grows"):
-        told.append(
+        sentences.append(
             f"errors grow along the held-out rows, from {shown(grows[0])} to {shown(grows[1])}: expect larger errors on later rows"
         )
-    return told
+    return sentences
 
 
 def key_values_phrase(values: Mapping[str, float | str]) -> str:
@@ -497,9 +497,9 @@ def finite_or_none(value: Any) -> Any:
 
 def monitor_sentence(row: Mapping[str, Any]) -> str:
     """Describe a monitor: the estimated share of faults that it misses, its false-alarm rate, and its size."""
-    told = row["learning"]
-    missed = f"misses {percent(told['error'])} ± {percent(told['within'])} of the faults"
-    return f"{row['model']}, {missed}, {percent(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
+    errors = row["learning"]
+    missed = f"misses {percent(errors['error'])} ± {percent(errors['within'])} of the faults"
+    return f"{row['model']}, {missed}, {percent(errors['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
 
 
 KINDS = {
@@ -512,43 +512,41 @@ KINDS = {
 """Words for kinds of faults whose names are not clear by themselves."""
 
 
-def faults_sentence(found: Mapping[str, Any]) -> str:
+def faults_sentence(faults: Mapping[str, Any]) -> str:
     """Describe the faults on which a monitor is evaluated."""
-    (least, most), (short, long) = found["sizes"], found["rows"]
+    (least, most), (short, long) = faults["sizes"], faults["rows"]
     return (
-        f"{found['kinds']} kinds, in these patterns: {', '.join(found['manners'])}; {short} to {long} rows long, {least:g} to {most:g} times as large as "
+        f"{faults['kinds']} kinds, in these patterns: {', '.join(faults['manners'])}; {short} to {long} rows long, {least:g} to {most:g} times as large as "
         "a sensor's residual standard deviation after a linear prediction from the other sensors"
     )
 
 
-def missed_kinds_sentence(found: Mapping[str, Sequence[int]]) -> str:
+def missed_kinds_sentence(missed: Mapping[str, Sequence[int]]) -> str:
     """List the faults that a monitor misses, by kind or by manner (``tuning.faults.MANNERS``), those missed most often first."""
     kinds = sorted(
-        ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
+        ((part, faults, kind) for kind, (part, faults) in missed.items() if part), key=lambda each: -each[0] / each[1]
     )
     return "; ".join(f"{KINDS.get(kind, kind)}: {part} of {faults} faults" for part, faults, kind in kinds)
 
 
-def against_monitors_sentence(found: Mapping[str, Any]) -> str:
+def against_monitors_sentence(comparison: Mapping[str, Any]) -> str:
     """Compare a monitor with the best simple monitor."""
-    if found["winner"] is None:
-        return (
-            f"{found['simple']}, {byte_count(found['bytes'])}, detects as many faults: a few lines of C code are enough"
-        )
-    misses = f"{found['simple']} misses {percent(found['error'])} at the same false-alarm rate"
-    if found["winner"] == "model":
+    if comparison["winner"] is None:
+        return f"{comparison['simple']}, {byte_count(comparison['bytes'])}, detects as many faults: a few lines of C code are enough"
+    misses = f"{comparison['simple']} misses {percent(comparison['error'])} at the same false-alarm rate"
+    if comparison["winner"] == "model":
         return misses
     return (
-        f"{misses}, and the model misses {percent(found['missed'])}: take {found['simple']}, {byte_count(found['bytes'])}, and raise an alarm "
-        f"above {formatted_number(found['above'])}"
+        f"{misses}, and the model misses {percent(comparison['missed'])}: take {comparison['simple']}, {byte_count(comparison['bytes'])}, and raise an alarm "
+        f"above {formatted_number(comparison['above'])}"
     )
 
 
-def ratio_to_simple(found: Mapping[str, Any] | None) -> str:
+def ratio_to_simple(comparison: Mapping[str, Any] | None) -> str:
     """Format a model's error divided by the error of the best simple predictor."""
-    if found is None or found["ratio"] is None:
+    if comparison is None or comparison["ratio"] is None:
         return ""
-    return f"{found['ratio']:.2f} ± {(found['high'] - found['low']) / 2:.2f}"
+    return f"{comparison['ratio']:.2f} ± {(comparison['high'] - comparison['low']) / 2:.2f}"
 
 
 def model_sentence(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
@@ -566,10 +564,10 @@ def _nearly_equal(one: float, other: float) -> bool:
 
 def better_simple_phrase(row: Mapping[str, Any]) -> str:
     """Return the end of a sentence about a simple predictor that has a smaller error than the model, or "" if there is none."""
-    found = row["against_simple"]
-    if found is None or not found["error"] < found["model"]:
+    comparison = row["against_simple"]
+    if comparison is None or not comparison["error"] < comparison["model"]:
         return ""
-    return f"; the error of {found['simple']} is {formatted_number(found['error'])}"
+    return f"; the error of {comparison['simple']} is {formatted_number(comparison['error'])}"
 
 
 CHOICE = {
@@ -585,17 +583,17 @@ def chosen_model_sentence(report: Mapping[str, Any], shown: Callable[[float], st
 
     Returns "" if there is nothing to explain: the planned model has the smallest error, and a monitor's estimate equals that in the table.
     """
-    found, winner = report["choice"], report["winner"]
+    choice, winner = report["choice"], report["winner"]
     parts = []
-    if found["why"] is not None:
-        errors = f"{shown(found['error'])} against {shown(found['own'])}"
-        sizes = f"{byte_count(winner['bytes'])} instead of {byte_count(found['bytes'])}"
+    if choice["why"] is not None:
+        errors = f"{shown(choice['error'])} against {shown(choice['own'])}"
+        sizes = f"{byte_count(winner['bytes'])} instead of {byte_count(choice['bytes'])}"
         parts.append(
-            f"{found['model']} has the smaller error, {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}"
+            f"{choice['model']} has the smaller error, {errors}, but {CHOICE[choice['why']]}, and the planned model takes {sizes}"
         )
-    if "other_rows" in winner["promise"] and not _nearly_equal(found["own"], winner["promise"]["error"]):
+    if "other_rows" in winner["promise"] and not _nearly_equal(choice["own"], winner["promise"]["error"]):
         parts.append(
-            f"on the rows and faults used to choose the monitor, it misses {shown(found['own'])}, as the table shows"
+            f"on the rows and faults used to choose the monitor, it misses {shown(choice['own'])}, as the table shows"
         )
     return "; ".join(parts)
 
@@ -608,12 +606,10 @@ def error_growth_sentence(promise: Mapping[str, Any]) -> str:
     return f"errors grow along the table, from {ends}: expect larger errors on later rows"
 
 
-def promise_sentence(found: Mapping[str, Any], shown: Callable[[float], str] = formatted_number) -> str:
+def promise_sentence(promise: Mapping[str, Any], shown: Callable[[float], str] = formatted_number) -> str:
     """Say whether a frozen model's error is within the range that was promised."""
-    errors = (
-        f"{shown(found['here'])} over all rows, where {shown(found['error'])} ± {shown(found['within'])} was promised"
-    )
-    return errors if found["kept"] else f"{errors}: these rows are unlike the training rows"
+    errors = f"{shown(promise['here'])} over all rows, where {shown(promise['error'])} ± {shown(promise['within'])} was promised"
+    return errors if promise["kept"] else f"{errors}: these rows are unlike the training rows"
 
 
 FOLLOW = 0.5
@@ -622,10 +618,10 @@ FOLLOW = 0.5
 
 def correlated_errors_sentence(report: Mapping[str, Any]) -> str | None:
     """Advise the use of past values if a frozen model's errors on consecutive rows correlate.  If they do not, return None."""
-    told = report["winner"]["frozen"] or {}
-    if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
+    frozen = report["winner"]["frozen"] or {}
+    if report["winner"]["learning"] or report["signal"] is not None or frozen.get("follows", 0.0) < FOLLOW:
         return None
-    return f"have a correlation of {told['follows']:.2f} from row to row: past values would help; add averages or lags to [signal] (docs/guide/signals.md)"
+    return f"have a correlation of {frozen['follows']:.2f} from row to row: past values would help; add averages or lags to [signal] (docs/guide/signals.md)"
 
 
 def missing_input_errors_sentence(errors: Mapping[str, float]) -> str | None:
@@ -657,22 +653,22 @@ def labels_sentence(report: Mapping[str, Any]) -> str:
     return "the planned model needs no labels, and none of the models that learn was better"
 
 
-def against_simple_sentence(found: Mapping[str, Any]) -> str:
+def against_simple_sentence(comparison: Mapping[str, Any]) -> str:
     """Compare the model with the best simple predictor, and say what to do if the model is no better."""
-    errors = f"{formatted_number(found['model'])} against {formatted_number(found['error'])}"
-    if found["ratio"] is None:
-        told = f"{found['winner'] or 'neither'} is better: {errors} for {found['simple']}"
+    errors = f"{formatted_number(comparison['model'])} against {formatted_number(comparison['error'])}"
+    if comparison["ratio"] is None:
+        sentence = f"{comparison['winner'] or 'neither'} is better: {errors} for {comparison['simple']}"
     else:
-        told = f"{ratio_to_simple(found)} times the error of {found['simple']}, the best simple predictor: {errors}"
-    if found["winner"] == "model":
-        return told
-    if found["winner"] is None:
-        told += "; a paired test finds no significant difference"
-    if found["simple"] == "last label":
+        sentence = f"{ratio_to_simple(comparison)} times the error of {comparison['simple']}, the best simple predictor: {errors}"
+    if comparison["winner"] == "model":
+        return sentence
+    if comparison["winner"] is None:
+        sentence += "; a paired test finds no significant difference"
+    if comparison["simple"] == "last label":
         return (
-            f"{told}; add a column with the latest known label to the table, or use a model that learns, and set the key [mixture] last "
+            f"{sentence}; add a column with the latest known label to the table, or use a model that learns, and set the key [mixture] last "
             "of its spec to 1 plus the labels' delay in rows"
         )
-    if found.get("linear"):
-        return f"{told}; the planned model is itself linear; to get a smaller error, record other inputs"
-    return f"{told}; take the simple predictor, or record other inputs"
+    if comparison.get("linear"):
+        return f"{sentence}; the planned model is itself linear; to get a smaller error, record other inputs"
+    return f"{sentence}; take the simple predictor, or record other inputs"

@@ -103,9 +103,9 @@ class Declared:
     def options(self) -> tuple[str, ...]:
         return tuple(name for each in self.names for name in each.split("/"))
 
-    def checked(self, value: Any, told: str | None = None) -> Any:
+    def checked(self, value: Any, shown_name: str | None = None) -> Any:
         """Return the value, converted to the field's type.  Raises UserError if the value is invalid.  Arguments that
-        only Python has are not checked.  told: the argument's name in the message.
+        only Python has are not checked.  shown_name: the argument's name in the message.
         """
         if set(self.kinds) == {str, Path} and self.kind is Path and value is not None:
             return Path(value)
@@ -115,7 +115,7 @@ class Declared:
 
         opt = self.opt
         try:
-            found = TypeAdapter(self.hint).validate_python(value)
+            converted = TypeAdapter(self.hint).validate_python(value)
         except ValidationError:
             kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
             words = [str(word) for kind in self.kinds if get_origin(kind) is Literal for word in get_args(kind)]
@@ -125,28 +125,28 @@ class Declared:
             wanted = " or ".join(dict.fromkeys(words))
         else:
             if (
-                (opt.least is None or found >= opt.least)
-                and (opt.above is None or found > opt.above)
-                and (opt.most is None or found <= opt.most)
+                (opt.least is None or converted >= opt.least)
+                and (opt.above is None or converted > opt.above)
+                and (opt.most is None or converted <= opt.most)
             ):
-                return found
+                return converted
             above = f"above {opt.above}" if opt.least is None else f"{opt.least:,} or more"
             wanted = above if opt.most is None else f"from {opt.least:,} to {opt.most:,}"
         name = self.name.strip("_")
-        told = told or (name if isinstance(opt, Arg) else shown_option(name))
-        raise UserError(f"{told} is {value!r}; it must be {wanted}{f'; {opt.hint}' if opt.hint else ''}")
+        shown_name = shown_name or (name if isinstance(opt, Arg) else shown_option(name))
+        raise UserError(f"{shown_name} is {value!r}; it must be {wanted}{f'; {opt.hint}' if opt.hint else ''}")
 
 
 @functools.cache
 def declared(kind: Any) -> tuple[Declared, ...]:
     """Return the fields of a request that have an ``Opt``."""
-    hints, found = get_type_hints(kind, include_extras=True), []
+    hints, declarations = get_type_hints(kind, include_extras=True), []
     for each in sorted(fields(kind), key=lambda field: bool(field.kw_only)):  # positional arguments first
         plain, *said = get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else (hints[each.name],)
         opt = next((what for what in said if isinstance(what, Opt)), None)
         if opt is not None:
-            found.append(Declared(each.name, plain, opt, each.default))
-    return tuple(found)
+            declarations.append(Declared(each.name, plain, opt, each.default))
+    return tuple(declarations)
 
 
 def checked(request: Kind) -> Kind:
@@ -158,8 +158,8 @@ def checked(request: Kind) -> Kind:
 def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R]:
     """Return a Python function that makes a request and runs it.  Type checkers and editors see the function's arguments and result."""
 
-    def call(*args: P.args, **given: P.kwargs) -> R:
-        return run(checked(kind(*args, **given)))
+    def call(*args: P.args, **values: P.kwargs) -> R:
+        return run(checked(kind(*args, **values)))
 
     call.__name__ = call.__qualname__ = kind.__name__.lower()
     call.__module__, call.__doc__ = run.__module__, documented(kind)
@@ -169,11 +169,11 @@ def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R
 
 def documented(kind: Any) -> str:
     """Return the docstring of a request's Python function.  It describes the arguments, and omits what concerns only the shell."""
-    told = []
+    paragraphs = []
     for block in inspect.cleandoc(kind.__doc__).split("\n\n"):
         if block.startswith(("    ", "Columns:", "Exit codes:")):
             break
-        told.append(block)
+        paragraphs.append(block)
     rows = []
     for each in declared(kind):
         types = " or ".join(dict.fromkeys(named(kind) for kind in each.kinds))
@@ -183,7 +183,7 @@ def documented(kind: Any) -> str:
         rows += [f"{each.name} : {types}{optional}", textwrap.indent(textwrap.fill(sentence, 120), "    ")]
     parameters = "\n".join(["Parameters\n----------", *rows])
     raises = "Raises\n------\nUserError\n    An argument or the data are invalid.  The message is one sentence, and no file has been written."
-    return "\n\n".join([*told, parameters, raises])
+    return "\n\n".join([*paragraphs, parameters, raises])
 
 
 def named(kind: Any) -> str:
@@ -202,7 +202,7 @@ def stated(request: Any) -> dict[str, Any]:
     is given by its name.
     """
     kind: Any = type(request)
-    plain, found = (str, int, float, Path), dict[str, Any]()
+    plain, values = (str, int, float, Path), dict[str, Any]()
     for each in declared(kind):
         value = getattr(request, each.name)
         if each.name in ("watch", "report") or value is None or value is each.default:
@@ -211,12 +211,12 @@ def stated(request: Any) -> dict[str, Any]:
             if isinstance(value, (list, tuple)) and not all(isinstance(one, plain) for one in value):
                 value = "arrays"
             if value != each.default:
-                found[each.name] = value
+                values[each.name] = value
         elif isinstance(value, dict):
-            found[each.name] = ", ".join(f"{key}={one}" for key, one in value.items())
+            values[each.name] = ", ".join(f"{key}={one}" for key, one in value.items())
         else:
-            found[each.name] = getattr(value, "name", None) or type(value).__name__
-    return found
+            values[each.name] = getattr(value, "name", None) or type(value).__name__
+    return values
 
 
 def schema(kind: Any) -> dict[str, Any]:
@@ -245,5 +245,5 @@ def hint_for(kind: Any, word: str) -> str | None:
     if said := getattr(kind, "instead", {}).get(word):
         return said
     named = ((each, word == f"--{each.name.strip('_').replace('_', '-')}") for each in declared(kind))
-    found = next((each for each, same in named if word in each.opt.elsewhere or (same and each.opt.key)), None)
-    return None if found is None else f"here it is {found.options[0]}{f'={found.opt.value}' if found.opt.key else ''}"
+    field = next((each for each, same in named if word in each.opt.elsewhere or (same and each.opt.key)), None)
+    return None if field is None else f"here it is {field.options[0]}{f'={field.opt.value}' if field.opt.key else ''}"
