@@ -20,8 +20,8 @@ def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evalua
     vectors leave out.
     """
     about = "" if exact else "about "
-    told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
-    sections = [Section("How it was chosen", [Facts(told)]), _left_out(left, None, exact)]
+    facts = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
+    sections = [Section("How it was chosen", [Facts(facts)]), _left_out(left, None, exact)]
     count = len(left) - 1
     return Document(
         f"basis of {count:,} vectors", f"the vectors leave out {about}{100 * left[-1]:.3g} % of tr K", sections

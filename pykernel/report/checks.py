@@ -49,13 +49,13 @@ def builds(rows: Rows, learns: bool = True) -> list[Part]:
     title, names, keys = BUILDS[kind]
     cells, wrong = [], []
     for row in rows:
-        told = [text.format_map(row) for text in names.values()]
+        texts = [text.format_map(row) for text in names.values()]
         figures = [row.get(FIGURES[key]) for key in keys]
         sizes = [
             each or "" if key == "state's hash" else byte_count(each) for key, each in zip(keys, figures, strict=True)
         ]
-        cells.append([*told, Cell("yes" if row["equal"] else "NO", row["equal"]), *sizes])
-        wrong += [] if row["equal"] else [Sentence(f"{' '.join(told[:1])}: {row['first_difference']}")]
+        cells.append([*texts, Cell("yes" if row["equal"] else "NO", row["equal"]), *sizes])
+        wrong += [] if row["equal"] else [Sentence(f"{' '.join(texts[:1])}: {row['first_difference']}")]
     learned = " and then learned" * learns
     hashed = f"state's hash: what NAME_hash returns after these samples, each predicted{learned}"
     table = Table([*names, "equal", *keys], cells, title=title.format_map(rows[0]))
@@ -66,7 +66,7 @@ def calls(rows: Rows) -> list[Part]:
     """Show what each call costs (in instructions, in cycles, or in ticks of a board's counter), with its bounds and the
     reasons for missing bounds.
     """
-    found = [
+    cells = [
         [
             row["target"],
             call,
@@ -90,7 +90,7 @@ def calls(rows: Rows) -> list[Part]:
     ]
     timed = "cycles of one call, by the CPU's timer (reading the timer takes about 130 cycles)"
     return [
-        Table(heads, found, spare=("min", "median", "ratio")),
+        Table(heads, cells, spare=("min", "median", "ratio")),
         Table(("target", "call", "min", "median", "max", "bound"), times, title=timed),
         *(part for row in rows if "board" in row for part in ticks(row)),
         *(Sentence(line) for row in rows if "target" in row for line in _bounds(row)),
@@ -156,8 +156,8 @@ def _loads(loads: Rows) -> list[Part]:
                     "a day": f"{load['mah_a_day']:.3g} mAh" if "mah_a_day" in load else "",
                 }
             )
-    told = [f"{load['target']}: {_load_sentence(load)}" for load in loads if _load_sentence(load)]
-    return [table_of(rows, ("target",), title="a sample takes at most"), *map(Sentence, told)]
+    sentences = [f"{load['target']}: {_load_sentence(load)}" for load in loads if _load_sentence(load)]
+    return [table_of(rows, ("target",), title="a sample takes at most"), *map(Sentence, sentences)]
 
 
 def _load_sentence(load: Mapping[str, Any]) -> str:

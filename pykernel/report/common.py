@@ -20,10 +20,10 @@ COLUMNS = 200
 """Largest number of a table's columns that are listed."""
 
 
-def what_was_asked(given: Asked, *more: tuple[str, object]) -> Section:
+def what_was_asked(arguments: Asked, *more: tuple[str, object]) -> Section:
     """Show the arguments that were given to a command."""
-    told: dict[str, object] = {name.strip("_").replace("_", " "): in_words(value) for name, value in given.items()}
-    return Section("What was asked", [Facts([*(told | dict(more)).items()])])
+    facts: dict[str, object] = {name.strip("_").replace("_", " "): in_words(value) for name, value in arguments.items()}
+    return Section("What was asked", [Facts([*(facts | dict(more)).items()])])
 
 
 def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
@@ -42,7 +42,7 @@ def in_words(value: Any) -> str:
     return "yes" if value is True else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int, *told: str) -> Section:
+def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int, *sentences: str) -> Section:
     """Show the table as it was read: a line for each column, with a small plot of its values."""
     lines, strong = [], []
     for i, (column, (low, high)) in enumerate(zip(columns[:COLUMNS], courses, strict=False)):
@@ -60,7 +60,7 @@ def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int
             ]
         )
     head = ("column", "course", "least", "mean", "largest", "deviation", "gaps", "drift")
-    parts: list[Part] = [Sentence(text) for text in told if text]
+    parts: list[Part] = [Sentence(text) for text in sentences if text]
     if lines:
         parts.append(Table(head, lines, words=(0, 1), strong=strong))
         parts.append(

@@ -30,8 +30,8 @@ class Facts:
     pairs: Sequence[tuple[str, object]]
 
     def html(self) -> Html:
-        told = [element("dt", name) + element("dd", text) for name, text in self.pairs if text not in (None, "")]
-        return element("dl", Html("".join(told))) if told else Html("")
+        items = [element("dt", name) + element("dd", text) for name, text in self.pairs if text not in (None, "")]
+        return element("dl", Html("".join(items))) if items else Html("")
 
 
 class Cell(str):
@@ -70,11 +70,11 @@ class Table:
 
     def html(self) -> Html:
         def row(tag: str, cells: Sequence[str], strong: bool = False) -> Html:
-            told = [
+            elements = [
                 element(tag, cell.html() if isinstance(cell, Cell) else cell, class_="w" if i in self.words else None)
                 for i, cell in enumerate(cells)
             ]
-            return element("tr", *told, class_="strong" if strong else None)
+            return element("tr", *elements, class_="strong" if strong else None)
 
         title = element("caption", self.title) if self.title else ""
         body = [row("td", cells, n in self.strong) for n, cells in enumerate(self.rows)]
@@ -155,8 +155,8 @@ class Document:
         """Return the sections with these titles, to embed in another page.  The other page needs ``STYLE`` and, for
         zooming, ``SCRIPT``.
         """
-        found = [each.html() for each in (*self.sections, *self.last()) if each.title in titles]
-        return [element("div", each, class_="pykernel") for each in found if each]
+        shown = [each.html() for each in (*self.sections, *self.last()) if each.title in titles]
+        return [element("div", each, class_="pykernel") for each in shown if each]
 
     def html(self) -> str:
         """Return the text of the HTML file."""

@@ -118,11 +118,11 @@ class Axis:
         if self.log and self.high / self.low >= 8:
             tens = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             for digits in ((1, 2, 5), (1, 3), (1,)):
-                found = [digit * 10.0**k for k in tens for digit in digits]
-                found = [value for value in found if self.low <= value <= self.high]
-                if len(found) <= most:
-                    return found
-            return found[:: -(-len(found) // most)]
+                values = [digit * 10.0**k for k in tens for digit in digits]
+                values = [value for value in values if self.low <= value <= self.high]
+                if len(values) <= most:
+                    return values
+            return values[:: -(-len(values) // most)]
         rough = (self.high - self.low) / most
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(digit * power for digit in (1, 2, 5, 10) if digit * power >= rough * (1 - 1e-9))
@@ -370,8 +370,8 @@ def front(title: str, ylabel: str, panel: Panel) -> Html:
         where = f"M{round(x * across.steps)} {round((1 - y) * up.steps)}h0"
         if chosen:
             parts.append(element("path", class_="ring", d=where))
-        told = element("title", f"{name}: {formatted_number(error)}, {cost:,.0f}")
-        parts.append(element("path", told, class_=f"p {kinds[group]}{'' if on else ' off'}", d=where))
+        tooltip = element("title", f"{name}: {formatted_number(error)}, {cost:,.0f}")
+        parts.append(element("path", tooltip, class_=f"p {kinds[group]}{'' if on else ' off'}", d=where))
     for cost, error, _, name, _, chosen in sorted(main, key=lambda point: not point[5]):
         x, y = float(across.part(cost)), float(up.part(error))
         # a name without room is left out, unless it is the name of a chosen model

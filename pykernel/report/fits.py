@@ -81,7 +81,7 @@ def _expected(report: Mapping[str, Any], measure: str) -> Table:
     classes, errors, how = report["classes"], report["errors"], cross_validation_phrase(report)
     shown = percent if classes else formatted_number
     best, taken = (_values(report[cell]) for cell in ("best", "chosen"))
-    told = {
+    estimates = {
         f"{how}, best: {best}": _error(report["table"][0], classes) if report["table"] and best != taken else None,
         f"{how}, chosen: {taken}": errors["cross_validated"],
         "the same, corrected for the choice": errors.get("corrected"),
@@ -89,7 +89,7 @@ def _expected(report: Mapping[str, Any], measure: str) -> Table:
         f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
     }
     about = errors.get("held_out_deviation")
-    known = [[text, shown(error)] for text, error in told.items() if error is not None]
+    known = [[text, shown(error)] for text, error in estimates.items() if error is not None]
     if about is not None:
         known[-1][1] += f" ± {shown(about)}"
     strong = [i for i, row in enumerate(known) if row[0] == f"{how}, chosen: {taken}"]
@@ -119,7 +119,7 @@ def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
         for cell in cells
     ]
     heads, title = ("inputs", "widths", "ridge", "steps", "loss"), f"{trained}: {len(cells)} candidates by {how}"
-    found: list[Part] = [Table(heads, compared, strong=(0,), title=title)]
+    tables: list[Part] = [Table(heads, compared, strong=(0,), title=title)]
     if report["table"]:
         width = next((key for key in taken if key != "ridge"), "")
         rows = [
@@ -133,8 +133,8 @@ def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
         ]
         ours = {f"{key}": f"{value:g}" for key, value in taken.items()}
         strong = [i for i, row in enumerate(rows) if ours.items() <= row.items()]
-        found.append(table_of(rows, (width,), strong, f"{trained}: {len(report['table']):,} cells by {how}"))
-    return found
+        tables.append(table_of(rows, (width,), strong, f"{trained}: {len(report['table']):,} cells by {how}"))
+    return tables
 
 
 def _instead(report: Mapping[str, Any]) -> str:

@@ -19,5 +19,7 @@ def escaped(text: object) -> Html:
 def element(tag: str, *content: object, **attributes: object) -> Html:
     """Return an element.  An attribute that is None is left out; ``class_`` stands for class, and data_x for data-x."""
     names = {name: name.rstrip("_").replace("_", "-") for name in attributes}
-    told = "".join(f' {names[name]}="{escaped(value)}"' for name, value in attributes.items() if value is not None)
-    return Html(f"<{tag}{told}>{''.join(map(escaped, content))}</{tag}>")
+    attributes_text = "".join(
+        f' {names[name]}="{escaped(value)}"' for name, value in attributes.items() if value is not None
+    )
+    return Html(f"<{tag}{attributes_text}>{''.join(map(escaped, content))}</{tag}>")

@@ -64,7 +64,7 @@ def planned(
     """
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
-    shown, told = (percent, monitor_sentence) if monitors else (formatted_number, model_sentence)
+    shown, describe = (percent, monitor_sentence) if monitors else (formatted_number, model_sentence)
     frozen, grows = report["frozen"], error_growth_sentence(winner["promise"])
     learner = report["learner"] if report["learning_spec"] else None
     own = report["choice"]["own"]
@@ -86,7 +86,7 @@ def planned(
         ("labels", None if monitors else labels_sentence(report)),
         ("errors", None if monitors else correlated_errors_sentence(report)),
         ("gaps", missing_input_errors_sentence(report["gaps"])),
-        ("smaller", report["small"] and told(report["small"])),
+        ("smaller", report["small"] and describe(report["small"])),
         ("verdict", compared and said[-1]),
     ]
     judged = f"{report['winner']['learning']['scored']:,} faults in" if monitors else "judged on"
@@ -162,19 +162,19 @@ def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
     """Return the table's rows: the best models, then the simple predictors."""
 
     def line(name: str, frozen: Any, learning: Any, ram: int, tables: int | None, beside: str) -> dict[str, str]:
-        shown, told = percent if monitors else formatted_number, learning or frozen
+        shown, errors = percent if monitors else formatted_number, learning or frozen
         return {
             "model": name,
             "frozen": shown(frozen["error"]) if frozen else "",
             "missed" if monitors else "learning": shown(learning["error"]) if learning else "",
-            "±": percent(told["deviation"]) if monitors else "",
-            "other rows in alarm": percent(told["other_rows"]) if monitors else "",
+            "±": percent(errors["deviation"]) if monitors else "",
+            "other rows in alarm": percent(errors["other_rows"]) if monitors else "",
             "of simple": beside,
             "RAM": byte_count(ram),
             "tables": byte_count(tables),
         }
 
-    found = [
+    rows = [
         line(
             row["model"],
             row["frozen"],
@@ -185,7 +185,7 @@ def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
         )
         for row in report["table"][:BEST]
     ]
-    return found + [
+    return rows + [
         line(name, row.get("frozen"), None if report["labels"] == "never" else row, row["bytes"], None, "")
         for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"])
     ]
@@ -198,14 +198,14 @@ def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
         return []
     for key, amount in takes.items():
         (text, unit), allowed, part = AMOUNTS[key], limits[key], report["uses"].get(key)
-        told = Cell("" if part is None else f"{100 * part:.0f} %", part=part)
-        rows.append([text, f"{amount:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", told])
+        share = Cell("" if part is None else f"{100 * part:.0f} %", part=part)
+        rows.append([text, f"{amount:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", share])
     equal = f"{row['samples']:,} samples on {limits['target']}: the memory is equal to the simulation's"
     heads = ("resource", "used", "limit", "share")
     return [Table(heads, rows, title=f"on {limits['target']}"), Facts([("verified", equal)])]
 
 
-def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
+def _signal(signal: Mapping[str, Any], kind: str) -> list[Part]:
     """Show, for each kind of feature, the error of the planned model if this kind is left out."""
     rows = [
         [
@@ -215,7 +215,7 @@ def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
             byte_count(row["ram_bytes"]),
             row["reason"] or ("yes" if row["earns"] else "no"),
         ]
-        for row in found["features"]
+        for row in signal["features"]
     ]
     title = f"{kind} of the planned model if one kind of feature is left out"
     return [Table(("features", "error", "change", "RAM", "worth keeping"), rows, title=title)]

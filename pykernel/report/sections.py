@@ -29,7 +29,7 @@ def generated(
 ) -> Document:
     """Return the document about the generated files."""
     files_ = [[file] for file in files]
-    told = [
+    facts = [
         (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else in_words(value))
         for name, value in {**figures_, **figures_["extents"]}.items()
         if name != "extents"
@@ -40,7 +40,7 @@ def generated(
         [
             Section("Default", [Facts([default_of({"default": default})])], "both"),
             *inside(figures_, "both"),
-            Section("Figures", [Facts(told)]),
+            Section("Figures", [Facts(facts)]),
             Section("Files", [Table(("file",), files_)], "both"),
         ],
     )

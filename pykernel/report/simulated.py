@@ -62,9 +62,9 @@ def simulated(
     data = "; ".join(data_sentences(report["data"]))
     title = f"{report['name']} ({rule}): {rows_with_unit(report)}{late and f', labels {late} late'}"
     if "question" in report:
-        found, said = _answers(report, plots, title), ""
+        result_sections, said = _answers(report, plots, title), ""
     else:
-        found, said = _errors(report, plots, title, shown), _verdict(report, shown)
+        result_sections, said = _errors(report, plots, title, shown), _verdict(report, shown)
     alarms = report.get("alarms", {})
     saved = report["save"] and f"{report['save']}, hash {report['state_hash']}, for pykernel generate --start"
     sections = [
@@ -72,7 +72,7 @@ def simulated(
         Section("Default", [Facts([default_of(report)])], "both"),
         Section("Warnings", [Sentence(text) for text in report["warnings"]]),
         read,
-        *found,
+        *result_sections,
         Section("What happened to the samples", _statuses(report), "both"),
         *(_alarms(report, alarms, times) if alarms else ()),
         Section("Training", [Facts(_training(report))], "both"),
@@ -81,9 +81,9 @@ def simulated(
             "Files", [Facts([("output", report["output"]), ("report", report["report"]), ("state", saved)])], "both"
         ),
     ]
-    told = [said, _in_alarm(alarms, unit) if alarms else "", *refused_rows_sentences(report)]
+    sentences = [said, _in_alarm(alarms, unit) if alarms else "", *refused_rows_sentences(report)]
     won = "question" in report or (report["verdict"] or {}).get("winner") == "model"
-    return Document(title, "; ".join(filter(None, told)), sections, won and not report["warnings"], last=model)
+    return Document(title, "; ".join(filter(None, sentences)), sections, won and not report["warnings"], last=model)
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
@@ -100,13 +100,13 @@ def _errors(
     columns = {f"{kind}{end}": (part, key) for part, end in PARTS.items() for key, kind in kinds.items()}
     rows = [
         {"label": label if several and name == "model" else "", "predictor": name}
-        | {column: shown(found[part][key][name]) for column, (part, key) in columns.items()}
-        for label, found in (several | {"all": report}).items()
+        | {column: shown(by_part[part][key][name]) for column, (part, key) in columns.items()}
+        for label, by_part in (several | {"all": report}).items()
         for name in ("model", *report["simple"])
     ]
     strong = [i for i, row in enumerate(rows) if row["predictor"] == "model"]
     linear = any("linear" in name for name in report["simple"])
-    told = [
+    sentences = [
         "" if linear else "the linear models are left out, because there are too many inputs",
         simple_predictors_sentence(report),
     ]
@@ -129,7 +129,7 @@ def _errors(
         Section("Forecast and truth", plots["Forecast and truth"]),
         Section(
             "Errors",
-            [*plots["Errors"], table_of(rows, ("label", "predictor"), strong, title), *map(Sentence, told)],
+            [*plots["Errors"], table_of(rows, ("label", "predictor"), strong, title), *map(Sentence, sentences)],
             "both",
         ),
         Section("Intervals", [*plots["Intervals"], Sentence(_interval(report))], "both"),
@@ -149,22 +149,22 @@ def _part(count: int, of: int) -> str:
 
 def _interval(report: Mapping[str, Any]) -> str:
     """Say which fraction of the labels was within the prediction intervals, and how wide the intervals were."""
-    if (found := report.get("interval")) is None:
+    if (interval := report.get("interval")) is None:
         return ""
-    part = found["second_half"]
+    part = interval["second_half"]
     widths = part["width"] if isinstance(part["width"], list) else [part["width"]]
-    told = f"{percent(part['inside'])} of the labels are inside, with mean width{'s' * (len(widths) > 1)} {', '.join(map(formatted_number, widths))}"
-    inside = "no label could be judged" if part["inside"] is None else f"{told}, over the second half"
-    return f"intervals at {percent(found['level'])}: {inside}"
+    coverage = f"{percent(part['inside'])} of the labels are inside, with mean width{'s' * (len(widths) > 1)} {', '.join(map(formatted_number, widths))}"
+    inside = "no label could be judged" if part["inside"] is None else f"{coverage}, over the second half"
+    return f"intervals at {percent(interval['level'])}: {inside}"
 
 
 def _losses(report: Mapping[str, Any]) -> str:
     """Say how good the predicted probabilities were."""
-    found = report.get("log_loss", {}).get("second_half")
-    if not found or found["model"] is None:
+    log_loss = report.get("log_loss", {}).get("second_half")
+    if not log_loss or log_loss["model"] is None:
         return ""
-    base = f"{formatted_number(found['base rate'])} if each class's frequency so far is taken as its probability"
-    return f"probabilities over the second half: log loss {formatted_number(found['model'])}, against {base}"
+    base = f"{formatted_number(log_loss['base rate'])} if each class's frequency so far is taken as its probability"
+    return f"probabilities over the second half: log loss {formatted_number(log_loss['model'])}, against {base}"
 
 
 def _verdict(report: Mapping[str, Any], shown: Callable[[float], str]) -> str:
@@ -198,53 +198,53 @@ def _answers(report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], tit
 
 
 def _alarms(
-    report: Mapping[str, Any], found: Mapping[str, Any], times: Callable[[], np.ndarray | None]
+    report: Mapping[str, Any], alarms: Mapping[str, Any], times: Callable[[], np.ndarray | None]
 ) -> list[Section]:
     """Show, in order of time, the alarms whose level is highest relative to the threshold.  If there are many alarms,
     the page also lists the first ones.
     """
-    unit, count, words = unit_of(report), found["count"], ("time", "about", "kind")
+    unit, count, words = unit_of(report), alarms["count"], ("time", "about", "kind")
     dates = times() if count else None
-    every = [_alarm(alarm, unit, dates) for alarm in found["listed"]]
-    surest = sorted(range(len(every)), key=lambda i: -sureness(found["listed"][i]))[:SUREST]
-    title = f"{count:,} alarm{'s' * (count > 1)}, {found['samples']:,} {unit}s in alarm"
+    every = [_alarm(alarm, unit, dates) for alarm in alarms["listed"]]
+    surest = sorted(range(len(every)), key=lambda i: -sureness(alarms["listed"][i]))[:SUREST]
+    title = f"{count:,} alarm{'s' * (count > 1)}, {alarms['samples']:,} {unit}s in alarm"
     if count > SUREST:
         title += f"; the {SUREST} surest{f' of the first {len(every):,}' if count > len(every) else ''}:"
-    end = f"at the end the level is {formatted_number(found['level'])}, the threshold {formatted_number(found['threshold'])}"
-    told = [end if count else f"no alarm; {end}"]
-    if found_first := report.get("beginning"):
-        told += _beginning(found_first, unit)
+    end = f"at the end the level is {formatted_number(alarms['level'])}, the threshold {formatted_number(alarms['threshold'])}"
+    sentences = [end if count else f"no alarm; {end}"]
+    if beginning := report.get("beginning"):
+        sentences += _beginning(beginning, unit)
     if regimes := report["regimes"]:
         known = f"{len(regimes)} normal states are known" if len(regimes) > 1 else "one normal state is known"
-        told.append(f"{known} at the end, with {', '.join(map(percent, regimes))} of the latest {unit}s")
+        sentences.append(f"{known} at the end, with {', '.join(map(percent, regimes))} of the latest {unit}s")
         if born := report["became_normal"]:
-            told.append(
+            sentences.append(
                 f"states added after the warm-up: {len(born)}, at {unit}s {', '.join(f'{row:,}' for row in born[:LISTED])}{'' if len(born) <= LISTED else ', ...'}"
             )
     if (left := report.get("until_armed")) is not None:
         another = f"a new state raises an alarm for {report['relearn_after']:,} {unit}s, or until it is acknowledged"
-        told.append(
+        sentences.append(
             f"not armed yet: the monitor learns {left:,} more {unit}s; then {another}" if left else f"armed: {another}"
         )
     table = table_of([every[i] for i in sorted(surest)], words, title=title, spare=("time", "share"))
     return [
-        Section("Alarms", [table, *map(Sentence, told)], "both"),
+        Section("Alarms", [table, *map(Sentence, sentences)], "both"),
         Section("The first alarms", [table_of(every[:LISTED] if count > SUREST else (), words)]),
     ]
 
 
-def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
+def _beginning(beginning: Mapping[str, Any], unit: str) -> list[str]:
     """Say which of the first rows are unlike the later rows.  A monitor treats the first rows as normal, even if they are not."""
-    begin = found["rows"]
+    begin = beginning["rows"]
     after = f"unlike {unit}s {begin:,} to {3 * begin - 1:,}, but the monitor treats them as normal"
     advice = "if they show a fault, leave them out"
-    spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
-    told = [f"{unit}s {' and '.join(spans)} are {after}: {advice}"] if spans else []
-    if found["scattered"]:
-        told.append(
-            f"about {percent(found['scattered'])} of the first {begin:,} {unit}s, scattered among them, are {after}: {advice}"
+    spans = [f"{first:,} to {last:,}" for first, last in beginning["unlike"]]
+    sentences = [f"{unit}s {' and '.join(spans)} are {after}: {advice}"] if spans else []
+    if beginning["scattered"]:
+        sentences.append(
+            f"about {percent(beginning['scattered'])} of the first {begin:,} {unit}s, scattered among them, are {after}: {advice}"
         )
-    return told
+    return sentences
 
 
 def sureness(alarm: Mapping[str, Any]) -> float:
@@ -270,12 +270,12 @@ def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dic
     }
 
 
-def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
-    if not found["judged"]:
+def _in_alarm(alarms: Mapping[str, Any], unit: str) -> str:
+    if not alarms["judged"]:
         return f"no alarm is possible before the warm-up is over, and no {unit} came after the warm-up"
     return (
-        f"{percent(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm; false_alarm_rate is "
-        f"{100 * found['false_alarm_rate']:g} %"
+        f"{percent(alarms['in_alarm'])} of the {alarms['judged']:,} {unit}s after the warm-up are in alarm; false_alarm_rate is "
+        f"{100 * alarms['false_alarm_rate']:g} %"
     )
 
 
@@ -292,37 +292,39 @@ def _statuses(report: Mapping[str, Any]) -> list[Part]:
             report["inputs_refused"] - counts.get("refused input", 0) if "unlabelled" in report else 0
         ),
     }
-    missing, name, told = report["missing"], "missing", ""
+    missing, name, missing_text = report["missing"], "missing", ""
     if "raw_rows" in report:
-        name, told = "gaps", gaps_sentence(report["raw_rows"], report["rows"])
+        name, missing_text = "gaps", gaps_sentence(report["raw_rows"], report["rows"])
     elif missing and missing["by"] != "refuse":
-        told = missing_inputs_sentence(missing) if missing["inputs"] else ""
+        missing_text = missing_inputs_sentence(missing) if missing["inputs"] else ""
     elif report["empty_inputs"] and report["data"] is None:
-        told = incomplete_rows_sentence(report["empty_inputs"])
+        missing_text = incomplete_rows_sentence(report["empty_inputs"])
     rows = [(text, f"{count:,}") for text, count in counts.items() if count > 0]
-    return [Table(("status", "samples"), rows), Facts([(name, told)])]
+    return [Table(("status", "samples"), rows), Facts([(name, missing_text)])]
 
 
 def _training(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     trained = report.get("trainings", {}).items()
     facts = [("trainings", ", ".join(f"{text.replace('_', ' ')} {count:,}" for text, count in trained))]
-    if found := report.get("leave_one_out"):
-        wrong = f", {percent(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
-        told = f"RMSE {formatted_number(math.sqrt(found['mse']))}{wrong}" if found["mse"] is not None else "none"
+    if estimate := report.get("leave_one_out"):
+        wrong = (
+            f", {percent(estimate['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
+        )
+        error = f"RMSE {formatted_number(math.sqrt(estimate['mse']))}{wrong}" if estimate["mse"] is not None else "none"
         again = "the samples must be read again after the training; give the data as a file"
-        why = again if found.get("samples") == 0 else found["status"].replace("_", " ")
-        facts.append(("leave-one-out", f"{told} ({why})"))
+        why = again if estimate.get("samples") == 0 else estimate["status"].replace("_", " ")
+        facts.append(("leave-one-out", f"{error} ({why})"))
     return facts
 
 
 def _advice(report: Mapping[str, Any]) -> list[Part]:
-    told = [
+    facts = [
         fact
         for each in report.get("advice", ())
         for fact in (("advice", f"{each['test']}: {each['why']}"), ("", each["change"]))
     ]
     measure = f"as fractions of the {unit_of(report)}s" if report.get("classes") else "as root mean squares"
-    return [Facts(told), Sentence(f"(errors over the second half, {measure})" if told else "")]
+    return [Facts(facts), Sentence(f"(errors over the second half, {measure})" if facts else "")]
 
 
 # --------------------------------------------------------------------------------------------------------- many devices
@@ -330,7 +332,7 @@ def _advice(report: Mapping[str, Any]) -> list[Part]:
 
 def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
     """Return the document about a simulation of many devices."""
-    told, key = devices_sentences(report), "error" if report["ratio"] is None else "ratio"
+    sentences, key = devices_sentences(report), "error" if report["ratio"] is None else "ratio"
     rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
     files = [("report", report["report"]), ("states", report["save"] and f"{report['save']}/, one for each device")]
     watches, shown = report["measure"] == "in_alarm", formatted_number if report["measure"] == "rmse" else percent
@@ -360,8 +362,8 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
             [*[plot] * (len(values) > 1), table_of(cells, ("device", "the best simple predictor"), title=title)],
             "both",
         ),
-        Section("All together", [*map(Sentence, told[:-1]), Facts(files)], "both"),
+        Section("All together", [*map(Sentence, sentences[:-1]), Facts(files)], "both"),
         Section("Recordings that cannot be read", [Table(("device", "why"), unread, words=(0, 1))]),
     ]
     good = not unread and (report["beat_simple"] is None or report["beat_simple"] > 0.5)
-    return Document(title, told[-1] if told else "", sections, good)
+    return Document(title, sentences[-1] if sentences else "", sections, good)
