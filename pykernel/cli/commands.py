@@ -25,63 +25,63 @@ RUNS = {
 """Command -> its workflow, for commands that only show the result."""
 
 
-def show(called: str, given: Any, as_json: bool) -> None:
+def show(called: str, request: Any, as_json: bool) -> None:
     """Run a command's request, and show the result."""
     if called in OWN:
-        OWN[called](given, as_json)
+        OWN[called](request, as_json)
         return
     module, _, name = RUNS[called].partition(".")
-    present(getattr(import_module(f"pykernel.workflows.{module}"), name)(given), given, as_json)
+    present(getattr(import_module(f"pykernel.workflows.{module}"), name)(request), request, as_json)
 
 
-def check(given: Check, as_json: bool) -> None:
+def check(request: Check, as_json: bool) -> None:
     from pykernel.workflows.check import run
 
-    read: dict[str, Any] = {} if given.watch.read is None else {"data": given.watch.read}
-    present(run(given), given, as_json, **read)
+    read: dict[str, Any] = {} if request.watch.read is None else {"data": request.watch.read}
+    present(run(request), request, as_json, **read)
 
 
-def fit(given: Fit, as_json: bool) -> None:
+def fit(request: Fit, as_json: bool) -> None:
     from pykernel.workflows.fit import run
 
-    found = run(given)
-    present(found, given, as_json)
-    if found.report.get("interrupted"):
-        raise interrupted(f"; {given.output} holds the best model so far")
+    result = run(request)
+    present(result, request, as_json)
+    if result.report.get("interrupted"):
+        raise interrupted(f"; {request.output} holds the best model so far")
 
 
-def generate(given: Generate, as_json: bool) -> None:
+def generate(request: Generate, as_json: bool) -> None:
     from pykernel.report.document import Found
     from pykernel.workflows.generate import run
 
-    made = run(given)
+    made = run(request)
     report = {
         "output": str(made.folder),
         "files": [str(file) for file in made.files],
         "sizes": made.figures,
         "default": made.default,
     }
-    read = {} if given.start is None else {"data": given.watch.read}
-    present(Found(report, made.page), given, as_json, verdict=False, **read)
+    read = {} if request.start is None else {"data": request.watch.read}
+    present(Found(report, made.page), request, as_json, verdict=False, **read)
 
 
-def info(given: Info, as_json: bool) -> None:
+def info(request: Info, as_json: bool) -> None:
     from pykernel.workflows.info import run
 
-    present(run(given), given, as_json or given.about != "targets")
+    present(run(request), request, as_json or request.about != "targets")
 
 
-def plan(given: Plan, as_json: bool) -> None:
+def plan(request: Plan, as_json: bool) -> None:
     from pykernel.tuning.plan import NothingFits
     from pykernel.workflows.plan import run
 
     try:
-        found = run(given)
+        result = run(request)
     except NothingFits as error:
         if as_json and error.report is not None:
-            print_report(error.report, given.watch)
+            print_report(error.report, request.watch)
         raise
-    present(found, given, as_json, verdict=False)
+    present(result, request, as_json, verdict=False)
 
 
 OWN: dict[str, Callable[[Any, bool], None]] = {

@@ -80,7 +80,7 @@ def _sections(keys: Mapping[str, str]) -> str:
 
 def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
     """Return the values that --set gives: field -> value."""
-    known, found = keys_of(kind), dict[str, str]()
+    known, values = keys_of(kind), dict[str, str]()
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if key not in known or not equals:
@@ -89,8 +89,8 @@ def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
             raise UserError(
                 f"--set is {pair!r}; {did_you_mean(key, known, remedy) if equals and not within else remedy}"
             )
-        found[known[key].name] = value
-    return found
+        values[known[key].name] = value
+    return values
 
 
 def command(kind: Any, show: Shown) -> Callable[..., None]:
@@ -105,21 +105,22 @@ def command(kind: Any, show: Shown) -> Callable[..., None]:
     def called(**words: Any) -> None:
         shell = {each.name: words.pop(each.name, each.default) for each in declared(Shell)}
         with engine_used(shell["engine"]), on_command_line(keys):
-            given: dict[str, Any] = {
+            arguments: dict[str, Any] = {
                 each.name: _taken(each, words[each.name], shell["trust_code"]) for each in options if each.name in words
             }
-            given |= _set(kind, shell["set"] or ())
+            arguments |= _set(kind, shell["set"] or ())
             if any(field.name == "watch" for field in fields(kind)):
-                given["watch"] = output.Printing(shell["json"])
+                arguments["watch"] = output.Printing(shell["json"])
             try:
                 show(
-                    checked(kind(**{name: value for name, value in given.items() if value is not None})), shell["json"]
+                    checked(kind(**{name: value for name, value in arguments.items() if value is not None})),
+                    shell["json"],
                 )
             except Interrupted as error:
                 raise output.interrupted(str(error)) from None
 
-    told = f"\n\nKeys of --set: {_sections(keys)} ({PAGE})." if keys else ""
-    called.__doc__ = inspect.cleandoc(kind.__doc__) + told
+    keys_help = f"\n\nKeys of --set: {_sections(keys)} ({PAGE})." if keys else ""
+    called.__doc__ = inspect.cleandoc(kind.__doc__) + keys_help
     called.__signature__ = inspect.Signature([_parameter(each) for each in options])  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: parameter.annotation for each in options if (parameter := _parameter(each))}
     return called
@@ -140,12 +141,14 @@ def _parameter(each: Declared) -> inspect.Parameter:
     opt, kind = each.opt, each.kind
     default = inspect.Parameter.empty if opt.needed or each.default is MISSING else each.default
     if isinstance(opt, Arg):
-        told: Any = typer.Argument(metavar=opt.value, help=opt.text, show_default=False)
+        typer_info: Any = typer.Argument(metavar=opt.value, help=opt.text, show_default=False)
     else:
         shown: str | bool = True if opt.without is None else opt.without
         panel = RARE if opt.rare else None
-        told = typer.Option(*each.names, metavar=opt.value, help=opt.text, show_default=shown, rich_help_panel=panel)
+        typer_info = typer.Option(
+            *each.names, metavar=opt.value, help=opt.text, show_default=shown, rich_help_panel=panel
+        )
     if kind == list[str] and default is not inspect.Parameter.empty:
         default = None
-    annotation: Any = Annotated[kind | None if default is None else kind, told]  # type: ignore[valid-type]
+    annotation: Any = Annotated[kind | None if default is None else kind, typer_info]  # type: ignore[valid-type]
     return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

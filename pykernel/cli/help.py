@@ -75,14 +75,14 @@ class Plain:
 
     def format_help(self: Any, context: Any, formatter: Any) -> None:
         width = formatter.width
-        given = self.get_params(context)
+        parameters = self.get_params(context)
         commands = [(name, self.get_command(context, name)) for name in getattr(self, "commands", {})]
-        words = ["COMMAND"] if commands else [each.metavar for each in given if each.param_type_name == "argument"]
+        words = ["COMMAND"] if commands else [each.metavar for each in parameters if each.param_type_name == "argument"]
         usage = " ".join(["Usage:", context.command_path, *words, "[OPTIONS]"])
         blocks = [textwrap.fill(usage, width), *paragraphs(self.help or "", width)]
-        rare = [each for each in given if getattr(each, "rich_help_panel", None) == RARE]
-        given.sort(key=lambda each: each.param_type_name != "argument")
-        shown = [(names_of(each), sentence_of(each)) for each in given if each not in rare]
+        rare = [each for each in parameters if getattr(each, "rich_help_panel", None) == RARE]
+        parameters.sort(key=lambda each: each.param_type_name != "argument")
+        shown = [(names_of(each), sentence_of(each)) for each in parameters if each not in rare]
         blocks.append("\n".join(["Options:", *listing(shown, width)]))
         if commands:
             rows = [(name, first_sentence(command.help)) for name, command in commands]

@@ -188,19 +188,19 @@ def print_report(report: Mapping[str, Any], watch: Any) -> None:
     print_json({**report, "warnings": [*warned, *report.get("warnings", [])]} if warned else report)
 
 
-def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
+def present(result: Result, request: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
     """Print a command's result, then raise the result's failure, if there is one.
 
     as_json: print one JSON object, with the keys in ``more``, instead of text.  verdict: whether to print the verdict.
     The verdict is not printed before CheckFailed, whose message is the verdict.
     """
     if as_json:
-        print_report({**found.report, **more}, getattr(given, "watch", None))
+        print_report({**result.report, **more}, getattr(request, "watch", None))
     else:
-        show_document(found.page, verdict and not isinstance(found.failure, CheckFailed))
-        warn(*found.warnings)
-    if found.failure is not None:
-        raise found.failure
+        show_document(result.page, verdict and not isinstance(result.failure, CheckFailed))
+        warn(*result.warnings)
+    if result.failure is not None:
+        raise result.failure
 
 
 # ------------------------------------------------------------------------------------------------------------- progress
