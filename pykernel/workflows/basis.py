@@ -45,89 +45,89 @@ class Found:
     page: Document
 
 
-def fit(given: Fit) -> Found:
+def fit(request: Fit) -> Found:
     """Choose a basis and write it.  docs/bases.md gives the cost of each method."""
-    need_possible(given)
-    usual = OUTPUTS_LIMIT if _coordinates(given) else USUAL
-    request = work.requested(given, usual if given.n_max is None else given.n_max)
-    with given.watch.progress() as show:
-        job = work.begin(request, show)
+    need_possible(request)
+    usual = OUTPUTS_LIMIT if _coordinates(request) else USUAL
+    converted = work.requested(request, usual if request.n_max is None else request.n_max)
+    with request.watch.progress() as show:
+        job = work.begin(converted, show)
     chosen = job.run()
     spec = None
-    if given.makes_spec:
-        spec = trained_by(given, work.spec_of(job, chosen))
+    if request.makes_spec:
+        spec = trained_by(request, work.spec_of(job, chosen))
     report = work.report_of(job, chosen, spec)
-    return Found(spec, chosen.basis, report, _write(report, job, chosen.basis, spec, stated(given)))
+    return Found(spec, chosen.basis, report, _write(report, job, chosen.basis, spec, stated(request)))
 
 
-def _coordinates(given: Fit) -> bool:
+def _coordinates(request: Fit) -> bool:
     """Return whether the spec has an output for each vector."""
-    return given.makes_spec and given.label is None and given.rule is None and given.features is None
+    return request.makes_spec and request.label is None and request.rule is None and request.features is None
 
 
-def need_possible(given: Fit) -> None:
+def need_possible(request: Fit) -> None:
     """Raise UserError, before any computation starts, if arguments contradict each other or a file cannot be written."""
-    _need_table(given)
-    if given.method == TRAINED:
-        _need_trained(given)
+    _need_table(request)
+    if request.method == TRAINED:
+        _need_trained(request)
     label, output, tau, confidence = map(shown_option, ("label", "output", "tau", "confidence"))
-    features, count = shown_option("features"), given.features
+    features, count = shown_option("features"), request.features
     raise_first_error(
         (
-            given.rule == "nystrom-rls" and not given.makes_spec,
-            f"{shown_option('rule', given.rule)} needs a spec; give {output} SPEC",
+            request.rule == "nystrom-rls" and not request.makes_spec,
+            f"{shown_option('rule', request.rule)} needs a spec; give {output} SPEC",
         ),
         (
-            given.model in BASIS_MODELS and given.label is None,
-            f"{shown_option('model', given.model)} is trained on labels; name their column with {label}",
+            request.model in BASIS_MODELS and request.label is None,
+            f"{shown_option('model', request.model)} is trained on labels; name their column with {label}",
         ),
         (
-            _coordinates(given) and (given.n_max or 0) > OUTPUTS_LIMIT,
-            f"without {label}, the spec has an output for each of {given.n_max} vectors, but a spec has at most {OUTPUTS_LIMIT} outputs; "
+            _coordinates(request) and (request.n_max or 0) > OUTPUTS_LIMIT,
+            f"without {label}, the spec has an output for each of {request.n_max} vectors, but a spec has at most {OUTPUTS_LIMIT} outputs; "
             f"give {label}, or {shown_option('n_max')} {OUTPUTS_LIMIT}",
         ),
         (
-            given.rule == "kfd" and given.label is None,
-            f"{shown_option('rule', given.rule)} separates classes; name their column with {label}",
+            request.rule == "kfd" and request.label is None,
+            f"{shown_option('rule', request.rule)} separates classes; name their column with {label}",
         ),
         (
-            count is not None and (given.label is not None or given.rule is not None),
+            count is not None and (request.label is not None or request.rule is not None),
             f"{features} does not go with a label or a rule; leave out either {features}, or {label} and {shown_option('rule')}",
         ),
-        (count is not None and not given.makes_spec, f"{features} needs a spec; give {output} SPEC"),
+        (count is not None and not request.makes_spec, f"{features} needs a spec; give {output} SPEC"),
         (
-            count is not None and not 1 <= count <= (given.n_max or USUAL),
-            f"{features} is {count}; it must be from 1 to {shown_option('n_max')}, which is {given.n_max or USUAL}",
+            count is not None and not 1 <= count <= (request.n_max or USUAL),
+            f"{features} is {count}; it must be from 1 to {shown_option('n_max')}, which is {request.n_max or USUAL}",
         ),
         (
-            count is not None and not 0 < given.shrinkage < float("inf"),
-            f"{shown_option('shrinkage')} is {given.shrinkage:g}; it must be above 0",
+            count is not None and not 0 < request.shrinkage < float("inf"),
+            f"{shown_option('shrinkage')} is {request.shrinkage:g}; it must be above 0",
         ),
         (
-            given.classes is not None and given.label is None,
+            request.classes is not None and request.label is None,
             f"{shown_option('classes')} needs a label; name its column with {label}",
         ),
         (
-            given.confidence is not None and not given.tau,
+            request.confidence is not None and not request.tau,
             f"{confidence} needs {tau} above 0: the fraction of the kernel matrix's trace that the basis may leave out, such as {shown_option('tau', 0.01)}",
         ),
     )
     make_spec(
-        {"name": called(given), "precision": given.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}},
+        {"name": called(request), "precision": request.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}},
         "pykernel fit",
     )
 
 
-def _need_table(given: Fit) -> None:
+def _need_table(request: Fit) -> None:
     """Raise UserError for options of machines trained in memory, for several tables, and for files that cannot be written."""
-    why = given.of_basis[0]
+    why = request.of_basis[0]
     asks = (
         f"without {shown_option('label')}, fit chooses a basis"
         if why == "label"
         else f"{shown_option(why)} requests a basis"
     )
     for name in OF_TABLES:
-        if getattr(given, name) != getattr(Fit, name):
+        if getattr(request, name) != getattr(Fit, name):
             raise UserError(
                 f"{shown_option(name)} applies only to machines that are trained on a table in memory, but {asks}; leave {shown_option(name)} out"
                 + f", or give {shown_option('label')}" * (why == "label")
@@ -135,44 +135,44 @@ def _need_table(given: Fit) -> None:
     folder = "a folder with the .parquet files of one table"
     remedy = f"{folder}, or {shown_option('label')}" if why == "label" else f"or {folder}"
     many = f", which comes from a single table; give one table, {remedy}"
-    if not isinstance(given.data, str | Path):
+    if not isinstance(request.data, str | Path):
         raise UserError(f"several tables were given, but {asks}{many}")
-    if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
-        raise UserError(f"{given.data}: is a folder of several tables, but {asks}{many}")
-    need_free(path_of(given.output), str(given.data), given.force)
-    need_free(path_of(given.report), str(given.data), force=True)  # every command overwrites its report
-    need_different([path_of(path) for path in (given.output, given.report)])
-    need_report(given.report)
+    if Path(request.data).is_dir() and not any(Path(request.data).rglob("*.parquet")):
+        raise UserError(f"{request.data}: is a folder of several tables, but {asks}{many}")
+    need_free(path_of(request.output), str(request.data), request.force)
+    need_free(path_of(request.report), str(request.data), force=True)  # every command overwrites its report
+    need_different([path_of(path) for path in (request.output, request.report)])
+    need_report(request.report)
 
 
-def _need_trained(given: Fit) -> None:
+def _need_trained(request: Fit) -> None:
     """Raise UserError if the rule is not nystrom-rls, if there is no label, or if an argument does not apply to trained
     vectors.
     """
-    if given.rule != "nystrom-rls" or given.label is None:
+    if request.rule != "nystrom-rls" or request.label is None:
         rule = shown_option("rule", "nystrom-rls")
         raise UserError(
             f"{shown_option('method', TRAINED)} is for models whose weights the device learns; give {rule} and {shown_option('label')}"
         )
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
-    need_unset(given, (*widths, "tau", "candidates", "points"), "method")
+    need_unset(request, (*widths, "tau", "candidates", "points"), "method")
 
 
 def _write(
     report: dict[str, Any], job: work.Job, basis: Basis, spec: Spec | None, asked: Mapping[str, Any]
 ) -> Document:
     """Write the spec (or only the basis) and the report: both files or neither.  Returns the report as a document."""
-    given = job.options
-    output, written = (str(path) if path else None for path in (given.output, given.report))
+    request = job.options
+    output, written = (str(path) if path else None for path in (request.output, request.report))
     report.update(output=output, spec=None if spec is None else output, report=written)
     page = based(report, asked, inside(spec) if spec is not None else {})
     with all_or_none():
-        if given.report is not None:
-            page.write(Path(given.report))
+        if request.report is not None:
+            page.write(Path(request.report))
         if (
             spec is None
         ):  # written last, so that a failed run can be repeated: without --force, fit does not replace this file
-            basis.save(Path(str(given.output)))
-        elif given.output is not None:
-            write_file(Path(given.output), spec.to_toml())
+            basis.save(Path(str(request.output)))
+        elif request.output is not None:
+            write_file(Path(request.output), spec.to_toml())
     return page

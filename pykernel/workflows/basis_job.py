@@ -94,41 +94,41 @@ def requested(options: Asked, n_max: int) -> Request:
         raise UserError(f"{shown_option('precision')} is {options.precision}; it must be float32 or float64")
     # the spec's precision sets the smallest residual that a vector may have
     epsilon = 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
-    own, given = width(options, [each for each in KERNELS if each != "sigmoid"], " here")
-    widths = [1.0] if own is None else _numbers(options, given, own)
+    own, wanted = width(options, [each for each in KERNELS if each != "sigmoid"], " here")
+    widths = [1.0] if own is None else _numbers(options, wanted, own)
     ridges = _numbers(options, options.ridge, "ridge")
     of_method = method_options(options.with_, (options.method or "auto"))
     return Request(options, n_max, model, of_method.pop("epsilon", epsilon), widths, ridges, of_method)
 
 
 def _model(options: Asked) -> Model:
-    given: Any = options.model
-    if given is not None:
-        need_known(given, BASIS_MODELS, "model")
+    model: Any = options.model
+    if model is not None:
+        need_known(model, BASIS_MODELS, "model")
     if options.rule == "kfd":
-        if given is not None:
+        if model is not None:
             raise UserError(
-                f"{shown_option('model', given)} does not go with {shown_option('rule', 'kfd')}, which is itself a model; leave {shown_option('model')} out"
+                f"{shown_option('model', model)} does not go with {shown_option('rule', 'kfd')}, which is itself a model; leave {shown_option('model')} out"
             )
         return "kfd"
-    if options.rule == "nystrom-rls" and given == "ls-svm":
+    if options.rule == "nystrom-rls" and model == "ls-svm":
         raise UserError(
             f"{shown_option('model', 'ls-svm')} has a bias, but a model that learns on the device has none; "
             f"give {shown_option('model', 'krr')}, or leave {shown_option('model')} out"
         )
-    return given or ("krr" if options.rule == "nystrom-rls" else "ls-svm")
+    return model or ("krr" if options.rule == "nystrom-rls" else "ls-svm")
 
 
-def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
+def _numbers(options: Asked, value: Numbers, name: str) -> list[float] | None:
     """Return the values to try, in ascending order."""
-    if given is None:
+    if value is None:
         return None
-    found = sorted(set(positive_numbers(given, name)))
-    if len(found) > 1 and options.label is None:
+    numbers = sorted(set(positive_numbers(value, name)))
+    if len(numbers) > 1 and options.label is None:
         raise UserError(
             f"{shown_option(name)} holds several values, but without a label, fit cannot choose among them; give one value, or {shown_option('label')}"
         )
-    return found
+    return numbers
 
 
 # --------------------------------------------------------------------------------------------------------- the work
@@ -184,7 +184,7 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
             f"{shown_option('n_max')} is {n_max}; with {shown_option('method', 'trained')}, give at most {len(x):,}, the number of rows to train on"
         )
     targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
-    found = train(
+    trained = train(
         TrainingRows(x, targets, counts),
         n_max,
         "classes" if samples.classes else "squared",
@@ -192,12 +192,12 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
         pull=PULL,
         tell=lambda part: show(part, f"training {n_max} vectors"),
     )
-    if found.interrupted:
+    if trained.interrupted:
         raise KeyboardInterrupt
-    scale = np.broadcast_to(np.exp(found.found.log_scale), seen.mean.shape).copy()
+    scale = np.broadcast_to(np.exp(trained.found.log_scale), seen.mean.shape).copy()
     largest = np.maximum(np.abs(seen.low - seen.mean), np.abs(seen.high - seen.mean)) * scale
     rows = Scaled(ScaledRows(samples.rows, seen.mean, scale), seen.mean, scale, largest)
-    return rows, (found.found.vectors - seen.mean) * scale
+    return rows, (trained.found.vectors - seen.mean) * scale
 
 
 @dataclass(frozen=True)
@@ -315,13 +315,13 @@ class Job(Request):
 
     def _default_widths(self, x: np.ndarray, several: bool) -> list[float]:
         function: Any = self.options.kernel
-        found = list(default_widths(function, x))
+        widths = list(default_widths(function, x))
         if function in MATERN_UNITS:
             lengths = reversed(default_widths("gaussian", x))
-            found = [float(f"{MATERN_UNITS[function] / length:.3g}") for length in lengths]
+            widths = [float(f"{MATERN_UNITS[function] / length:.3g}") for length in lengths]
         if several:
-            return found
-        middle = found[len(found) // 2]
+            return widths
+        middle = widths[len(widths) // 2]
         if function != "linear":
             gaussian = function == "gaussian"
             what = "half the median distance between rows" if gaussian else "from the rows' distances or magnitudes"

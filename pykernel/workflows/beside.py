@@ -43,8 +43,8 @@ class Rival:
     made: Frozen | None = None
 
     def beside(self, taken: Rival) -> dict[str, Any]:
-        told = {"model": self.model, "vectors": self.vectors, "error": self.error, "flash_bytes": self.size}
-        return told | {"better": surely(taken.wrong, self.wrong)}
+        row = {"model": self.model, "vectors": self.vectors, "error": self.error, "flash_bytes": self.size}
+        return row | {"better": surely(taken.wrong, self.wrong)}
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
@@ -55,12 +55,12 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     and a large machine is replaced by one with few trained vectors or hidden units, unless that one is significantly worse.
     """
     assumed, warnings = list(table.assumed), list(table.warnings)
-    found = chosen.fit(options, table)
-    report = found.report
+    result = chosen.fit(options, table)
+    report = result.report
     report["instead"] = []
     limited = report["basis"] is not None
     if _any_set(options, CHOOSING) or (not limited and (options.flash is not None or report["flash_bytes"] <= LARGE)):
-        return found
+        return result
     # each machine has separate lists, because the assumptions of one machine do not apply to another
     others = {
         model: replace(table, model=model, assumed=list(assumed), warnings=list(warnings))
@@ -70,16 +70,16 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     try:
         made = job.run(job.vectors())
     except UserError:  # for example, all inputs are constant
-        return found
+        return result
     except KeyboardInterrupt:
         pass  # reported below
     if made is None or made.trained.interrupted_:
         report["interrupted"] = True
-        return found
+        return result
     at = made.trained.cv_indices_
-    assert found.wrong is not None
+    assert result.wrong is not None
     error = report["errors"]["cross_validated"]
-    taken = Rival(report["model"], found.wrong[at], error, report["vectors"], report["flash_bytes"])
+    taken = Rival(report["model"], result.wrong[at], error, report["vectors"], report["flash_bytes"])
     rivals = [_rival(job, made, losses(job.table, job.rows[1][at], made.trained.cv_predictions_))]
     interrupted = False
     if not _any_set(options, NOT_HERE):
@@ -101,13 +101,13 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     if taken.job is not None and taken.made is not None:
         with taken.job.waiting("testing the spec"):
             report = taken.job.report(taken.made)
-        found = Found(report, taken.made.spec, None)
+        result = Found(report, taken.made.spec, None)
     report["instead"] = [each.beside(taken) for each in beaten]
     if interrupted:
         report["interrupted"] = True
     if not limited and taken.job is None:
         report["warnings"].append(_few(report, min(report["instead"], key=lambda other: other["error"])))
-    return found
+    return result
 
 
 def _any_set(options: Fit, names: tuple[str, ...]) -> bool:

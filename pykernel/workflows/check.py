@@ -72,8 +72,12 @@ class Checked(Result):
 
         hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}
         learned = " and then learned" * self.spec.program.learns
-        told = f"NAME_hash returns this hash after all samples, each predicted{learned}"
-        hashes |= {"simple": self.simple_bytes, "hash_told": told, "state_hash": self.figures.get("state_hash")}
+        hash_sentence = f"NAME_hash returns this hash after all samples, each predicted{learned}"
+        hashes |= {
+            "simple": self.simple_bytes,
+            "hash_told": hash_sentence,
+            "state_hash": self.figures.get("state_hash"),
+        }
         return checked(
             self.name, self.report, self.rows, self.spec.program.learns, self.asked, inside(self.spec) | hashes
         )
@@ -111,34 +115,34 @@ class Checked(Result):
         }
 
 
-def run(given: Check) -> Checked:
+def run(request: Check) -> Checked:
     """Run ``pykernel check``."""
     from pykernel.engine.choice import engine_used
     from pykernel.gen import record as validity
     from pykernel.host.simple import simple_bytes
     from pykernel.targets.check import exceeded
 
-    spec, learned = spec_and_memory(given.model)
-    page = None if given.report is None else Path(given.report)
+    spec, learned = spec_and_memory(request.model)
+    page = None if request.report is None else Path(request.report)
     need_report(page)
-    if page is not None and isinstance(given.data, str | Path):
-        need_not_data(page, str(given.data))
-    known, target = learned if given.memory is None else given.memory, given.target
-    if given.record is not None and known is None:
-        known = validity.start_of(Path(given.record), spec)
-    if given.rate is not None and target is None and given.board is None and spec.target is not None:
+    if page is not None and isinstance(request.data, str | Path):
+        need_not_data(page, str(request.data))
+    known, target = learned if request.memory is None else request.memory, request.target
+    if request.record is not None and known is None:
+        known = validity.start_of(Path(request.record), spec)
+    if request.rate is not None and target is None and request.board is None and spec.target is not None:
         # if --rate is given without a target, the load is computed for the CPU that the spec names
         target = spec.target.name
-    asked = replace(given, memory=known, target=[target] if isinstance(target, str) else target)
+    asked = replace(request, memory=known, target=[target] if isinstance(target, str) else target)
     _need_possible(asked)
-    if given.record is not None:
-        validity.require_project(Path(given.record), spec)
+    if request.record is not None:
+        validity.require_project(Path(request.record), spec)
     report = compared(spec, asked)
     with engine_used(report.engine):  # the other engines (witnesses) have already checked this model
         on_target = check_own_target(spec, asked)
     equal = report.ok and all(row["equal"] for row in on_target)
     measured = [*(report.rows if asked.target else []), *on_target]
-    found = Checked(
+    result = Checked(
         name=spec.name,
         rows=report.rows,
         on_target=on_target,
@@ -151,14 +155,14 @@ def run(given: Check) -> Checked:
         statuses=report.statuses,
         calls=report.calls,
         spec=spec,
-        asked=stated(given),
+        asked=stated(request),
     )
     with all_or_none():
-        if given.record is not None:
-            validity.record(Path(given.record), spec, report, given.data is not None or given.stream is not None)
+        if request.record is not None:
+            validity.record(Path(request.record), spec, report, request.data is not None or request.stream is not None)
         if page is not None:
-            found.page.write(page)
-    return found
+            result.page.write(page)
+    return result
 
 
 def count_of(asked: Check) -> int:
@@ -192,16 +196,16 @@ def _need_possible(asked: Check) -> None:
             for name, value in of_targets.items()
         ),
     )
-    for name, given in amounts.items():
-        if given is not None:
-            measured(given, name)
+    for name, amount in amounts.items():
+        if amount is not None:
+            measured(amount, name)
     raise_first_error(
         *(
             (
-                given and not asked.rate,
-                f"{shown_option(name)} {given} needs the number of samples per second, too; add {rate} …",
+                amount and not asked.rate,
+                f"{shown_option(name)} {amount} needs the number of samples per second, too; add {rate} …",
             )
-            for name, given in amounts.items()
+            for name, amount in amounts.items()
         ),
         (
             asked.rate and not (asked.target or asked.board),
@@ -245,13 +249,13 @@ def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> li
         return []
     clock = None if asked.clock is None else measured(asked.clock, "clock")
     rate, current = measured(asked.rate, "rate"), measured(asked.current, "current") if asked.current else None
-    found = []
+    loads = []
     for row in rows:
         load, name = load_of(spec, row, clock, rate), row.get("board") or row["target"]
         if load is None:
-            found.append({"target": name, "cycles": None})
+            loads.append({"target": name, "cycles": None})
             continue
-        found.append(
+        loads.append(
             {
                 "target": name,
                 "kind": load.kind,
@@ -263,7 +267,7 @@ def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> li
                 **({} if current is None else {"mah_a_day": load.charge(current)}),
             }
         )
-    return found
+    return loads
 
 
 def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:

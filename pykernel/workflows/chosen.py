@@ -192,7 +192,7 @@ class ChosenJob(Job):
 
     def grid(self, machine: Any) -> tuple[Sequence[float], Sequence[float]]:
         """Return the widths and ridges that will be tried."""
-        widths = sorted(_given_widths(machine) or default_widths(machine.kernel, self.x))
+        widths = sorted(_option_widths(machine) or default_widths(machine.kernel, self.x))
         middle = widths[len(widths) // 2]
         model: Any = self.table.model
         return widths, sorted(machine.ridge or default_ridges(model, _mercer(machine, middle), self.x))
@@ -201,52 +201,56 @@ class ChosenJob(Job):
 
     def _errors(self, machine: Any) -> dict[str, float | None]:
         """Return the cross-validated error, and the same error corrected for optimism."""
-        found, classes = machine.selection_, self.table.classes is not None
+        selection, classes = machine.selection_, self.table.classes is not None
         shown = float if classes else root_of_mean_square
-        if found is None:
+        if selection is None:
             known: dict[str, float | None] = {"cross_validated": shown(machine.loo_error_)}
             return known if classes else known | {"corrected": None}
-        error = found.error[found.taken] if classes else found.value
-        corrected = shown(found.corrected) if found.by == "error" or not classes else None
+        error = selection.error[selection.taken] if classes else selection.value
+        corrected = shown(selection.corrected) if selection.by == "error" or not classes else None
         return {"cross_validated": shown(error), "corrected": corrected}
 
     def report(self, made: Frozen) -> dict[str, Any]:
         table, machine = self.table, estimator_of(made.trained)
-        found, errors = machine.selection_, self._errors(machine)
-        told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
+        selection, errors = machine.selection_, self._errors(machine)
+        warned = [*table.warnings, *([] if selection is None or selection.edge is None else [selection.edge])]
         typical = root_of_mean_square(float(machine.loo_press_ if table.classes else machine.loo_error_))
-        told += self.too_coarse(made, typical, f"use larger ridges, or {shown_option('precision', 'float64')}")
+        warned += self.too_coarse(made, typical, f"use larger ridges, or {shown_option('precision', 'float64')}")
         name = width_name(machine.kernel)
         taken = ({name: machine.kernel_[name]} if name else {}) | {"ridge": machine.ridge_}
         best = taken
-        if found is not None:
-            cell = found.cell(*found.best)
+        if selection is not None:
+            cell = selection.cell(*selection.best)
             best = ({name: cell["width"]} if name else {}) | {"ridge": cell["ridge"]}
         basis = None if machine.reduced_ is None else machine.reduced_.basis
         return self.report_of(made, machine.kernel_) | {
-            "by": found.by if found is not None else None,
-            "cv": found.cv if found is not None else machine.cv if isinstance(machine.cv, GroupFolds) else "deleted",
+            "by": selection.by if selection is not None else None,
+            "cv": selection.cv
+            if selection is not None
+            else machine.cv
+            if isinstance(machine.cv, GroupFolds)
+            else "deleted",
             "best": best,
             "chosen": taken,
-            "reason": None if found is None else found.reason,
+            "reason": None if selection is None else selection.reason,
             "errors": errors | self.on_test_rows(made.spec),
-            "optimism": found.optimism if found is not None else None,
-            "table": found.table if found is not None else [],
-            "widths": found.table_of_widths if found is not None else [],
+            "optimism": selection.optimism if selection is not None else None,
+            "table": selection.table if selection is not None else [],
+            "widths": selection.table_of_widths if selection is not None else [],
             "vectors": made.vectors,
             "basis": None if basis is None else {key: getattr(basis, key) for key in ("method", "reason", "stopped")},
             "flash_bytes": made.size,
             "rounding": made.rounding,
-            "warnings": told,
+            "warnings": warned,
         }
 
 
 def kernel_parameters(options: Fit) -> dict[str, Any]:
     """Return the estimator's parameters for the kernel: widths, ridges and constants."""
-    own, given = kernel_width(options, get_args(Function))
+    own, widths = kernel_width(options, get_args(Function))
     parameters: dict[str, Any] = {
         name: positive_numbers(value, name)
-        for name, value in ((own, given), ("ridge", options.ridge))
+        for name, value in ((own, widths), ("ridge", options.ridge))
         if name is not None and value is not None and value != ""
     }
     if options.kernel in ("polynomial", "sigmoid"):
@@ -258,16 +262,16 @@ def kernel_parameters(options: Fit) -> dict[str, Any]:
 
 def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
     """Return the parameters for classes: their coding, and the criterion that is minimised."""
-    given = {name: text for name, text in (("coding", options.coding), ("by", options.by)) if text is not None}
+    parameters = {name: text for name, text in (("coding", options.coding), ("by", options.by)) if text is not None}
     if table.classes is not None:
-        return given
-    for name, text in given.items():
+        return parameters
+    for name, text in parameters.items():
         if text != "press":
             raise UserError(f"{shown_option(name, text)} is for classes, but {table.column} holds numbers")
     return {}
 
 
-def _given_widths(machine: Any) -> Any:
+def _option_widths(machine: Any) -> Any:
     """Return the widths that were given as options; None if none were given; [1.0] for the linear kernel."""
     return {"gaussian": machine.sigma, "linear": [1.0]}.get(machine.kernel, machine.gamma)
 

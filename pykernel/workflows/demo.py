@@ -55,9 +55,9 @@ def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]
     }
 
 
-def run(given: Demo) -> Found:
-    with given.watch.progress() as show:
-        report, page = run_demo(given.output, show)
+def run(request: Demo) -> Found:
+    with request.watch.progress() as show:
+        report, page = run_demo(request.output, show)
     return Found(report, page, None if report["ok"] else CheckFailed(first_difference(report["check"])))
 
 
@@ -128,10 +128,10 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
             "spec": str(out / "spec.toml"),
             "csv": str(out / "features.csv"),
         }
-        told = _document(result, drawn)
-        told.write(out / "errors.html")
+        document = _document(result, drawn)
+        document.write(out / "errors.html")
     progress(1.0, "done")
-    return result, told
+    return result, document
 
 
 def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> None:

@@ -48,18 +48,18 @@ def each_device(
         jobs = 1
     try:
         with Workers(_one, work, jobs=jobs, title=title if watch.bars else None) as workers:
-            found = workers.run(tasks)
+            results = workers.run(tasks)
     except KeyboardInterrupt:
         raise Interrupted(UNWRITTEN) from None
-    both = list(zip(many.devices, found, strict=True))
+    both = list(zip(many.devices, results, strict=True))
     unread = [
-        {"device": device.name, "path": device.path, "reason": told["reason"]}
-        for device, told in both
-        if "reason" in told
+        {"device": device.name, "path": device.path, "reason": result["reason"]}
+        for device, result in both
+        if "reason" in result
     ]
     if len(unread) == len(both):
         raise UserError(unread[0]["reason"])
-    return [(device, told) for device, told in both if "reason" not in told], unread
+    return [(device, result) for device, result in both if "reason" not in result], unread
 
 
 def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
@@ -132,12 +132,14 @@ class SimulatedDevices(Result):
 
 
 def simulated(
-    found: Sequence[tuple[Device, dict[str, Any]]], unread: Sequence[dict[str, Any]], many: Recordings, spec: Spec
+    results: Sequence[tuple[Device, dict[str, Any]]], unread: Sequence[dict[str, Any]], many: Recordings, spec: Spec
 ) -> dict[str, Any]:
     """Return the report on a simulation of many devices: a row for each device, the median and worst error, and the
     fraction of devices whose model beats the simple predictors, among the devices with enough scored rows.
     """
-    devices = [{"device": device.name, "path": device.path, **_row(told), "simulation": told} for device, told in found]
+    devices = [
+        {"device": device.name, "path": device.path, **_row(result), "simulation": result} for device, result in results
+    ]
     judged = [row for row in devices if row["winner"] is not None]
     measure = "in_alarm" if spec.label_kind == "none" else "error_rate" if spec.label.classes else "rmse"
     return {
@@ -157,17 +159,17 @@ def simulated(
     }
 
 
-def _row(told: Mapping[str, Any]) -> dict[str, Any]:
+def _row(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return one device's row: the error over the second half, and the comparison with the best simple predictor's error.
 
     error: for a model without labels, the fraction of rows in alarm after the warm-up.
     ratio: the model's error divided by the predictor's.  winner: "model", "simple" or "neither"; None if too few rows are scored.
     """
-    watches, alarms, beside = "question" in told, told.get("alarms"), told.get("verdict") or {}
-    half = told["second_half"].get("error_rate" if told.get("classes") else "rmse", {})
+    watches, alarms, beside = "question" in report, report.get("alarms"), report.get("verdict") or {}
+    half = report["second_half"].get("error_rate" if report.get("classes") else "rmse", {})
     row = {
-        "rows": told["rows"],
-        "refused": told["refused"],
+        "rows": report["rows"],
+        "refused": report["refused"],
         "error": (alarms or {}).get("in_alarm") if watches else half["model"],
         "simple": beside.get("simple"),
         "simple_error": beside.get("error"),
@@ -177,11 +179,11 @@ def _row(told: Mapping[str, Any]) -> dict[str, Any]:
     return row | ({"alarms": alarms and alarms["count"]} if watches else {})
 
 
-def need_one(**given: object) -> None:
+def need_one(**arguments: object) -> None:
     """Raise UserError if one of these arguments, which apply only to many devices, was given.  The caller has a single
     table.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is not None:
             raise UserError(
                 f"{shown_option(name)} is for many devices; give a folder or several files, or leave {shown_option(name)} out"

@@ -70,29 +70,29 @@ class FittedTable(Result):
         return self.report["left_out"]
 
 
-def run(given: Fit) -> FittedTable:
+def run(request: Fit) -> FittedTable:
     """Run ``pykernel fit``.  Leave-one-out on l rows costs O(l^3) for each width if all rows are vectors, and O(l n^2) with n vectors."""
-    given = _filled(given)
+    request = _filled(request)
     try:
-        if given.of_basis:
+        if request.of_basis:
             from pykernel.workflows import basis
 
-            chosen = basis.fit(given)
+            chosen = basis.fit(request)
             return FittedTable(chosen.spec, chosen.report, chosen.page, basis=chosen.basis)
-        return _trained(given)
+        return _trained(request)
     except KeyboardInterrupt:
         raise Interrupted from None
 
 
-def _filled(given: Fit) -> Fit:
+def _filled(request: Fit) -> Fit:
     """Return the arguments; values that were not given are taken from the spec.  The spec itself remains an argument only if it has [signal].
 
     The width is not taken from the spec but chosen again: every spec has a width, so a width in the spec does not mean that the user
     wants to keep it.
     """
-    if given.spec is None:
-        return given
-    spec = load_spec(given.spec) if isinstance(given.spec, str | Path) else spec_and_memory(given.spec)[0]
+    if request.spec is None:
+        return request
+    spec = load_spec(request.spec) if isinstance(request.spec, str | Path) else spec_and_memory(request.spec)[0]
     need_unweighted(spec)
     content, said = spec.model_dump(mode="json", exclude_unset=True), dict[str, Any]()
     for each in declared(Fit):
@@ -103,29 +103,29 @@ def _filled(given: Fit) -> Fit:
             said[each.name] = value
     if spec.signal is None:
         said |= {"inputs": spec.input.columns}
-    elif given.inputs is not None:
+    elif request.inputs is not None:
         raise UserError(
             f"{shown_option('inputs')} names columns, but the spec's [signal] already names its channels; leave {shown_option('inputs')} out"
         )
-    elif given.label is None and spec.label.column is None:
+    elif request.label is None and spec.label.column is None:
         raise UserError(f"the spec's [label] names no column; give {shown_option('label')}")
     said |= {"label": spec.label.column}
-    if given.label not in (None, spec.label.column):
+    if request.label not in (None, spec.label.column):
         said.pop("classes", None)
-    own = {name: value for name, value in said.items() if getattr(given, name) == getattr(Fit, name)}
-    return checked(replace(given, **own, spec=None if spec.signal is None else spec))
+    own = {name: value for name, value in said.items() if getattr(request, name) == getattr(Fit, name)}
+    return checked(replace(request, **own, spec=None if spec.signal is None else spec))
 
 
-def _trained(given: Fit) -> FittedTable:
-    many = recordings_of(given.data)
-    given = replace(given, data=str(given.data) if many is None else many.source)
-    _need_possible(given)
-    table = _read(given, many)
+def _trained(request: Fit) -> FittedTable:
+    many = recordings_of(request.data)
+    request = replace(request, data=str(request.data) if many is None else many.source)
+    _need_possible(request)
+    table = _read(request, many)
     numbers = table.x if table.classes else np.column_stack([table.x, table.y])
-    type_of = np.dtype(np.float32 if given.precision == "float32" else np.float64)
+    type_of = np.dtype(np.float32 if request.precision == "float32" else np.float64)
     table.warnings += filter(None, [coarse_told(numbers, [*table.inputs, str(table.column)], type_of)])
     need_package("sklearn", "pykernel fit", "sklearn")
-    with given.watch.progress() as show:
+    with request.watch.progress() as show:
         show(0.0, "starting")
         if table.model == "trained":
             from pykernel.workflows.trained import fit as train
@@ -133,57 +133,59 @@ def _trained(given: Fit) -> FittedTable:
             from pykernel.workflows.network import fit as train
         elif table.model in ("svm", "lp"):
             from pykernel.workflows.svm import fit as train
-        elif given.model is None:
+        elif request.model is None:
             from pykernel.workflows.beside import fit as train
         else:
             from pykernel.workflows.chosen import fit as train
-    found = train(given, table)
-    found.report["warnings"] += expected_error_sentences(found.report)
-    spec = with_origin(found.spec, str(given.data), found.report["data"], table.x)
-    found = replace(found, spec=trained_by(given, spec))
-    return FittedTable(found.spec, found.report, _write(found, given, _page(table), stated(given)), found.selection)
+    result = train(request, table)
+    result.report["warnings"] += expected_error_sentences(result.report)
+    spec = with_origin(result.spec, str(request.data), result.report["data"], table.x)
+    result = replace(result, spec=trained_by(request, spec))
+    return FittedTable(
+        result.spec, result.report, _write(result, request, _page(table), stated(request)), result.selection
+    )
 
 
-def _need_possible(given: Fit) -> None:
+def _need_possible(request: Fit) -> None:
     """Raise UserError, before any computation starts, if the model is unknown or an output cannot be written."""
-    if given.model is not None:
-        need_known(given.model, MODELS, "model")
-    need_free(path_of(given.output), str(given.data), given.force)
-    need_free(path_of(given.report), str(given.data), force=True)  # every command overwrites its report
-    if given.report and given.output and Path(given.report).absolute() == Path(given.output).absolute():
-        raise UserError(f"{given.report}: is given for both the spec and the report; give two different names")
-    need_report(given.report)
-    content: dict[str, Any] = {"name": called(given), "precision": given.precision, "input": {"dim": 1}}
+    if request.model is not None:
+        need_known(request.model, MODELS, "model")
+    need_free(path_of(request.output), str(request.data), request.force)
+    need_free(path_of(request.report), str(request.data), force=True)  # every command overwrites its report
+    if request.report and request.output and Path(request.report).absolute() == Path(request.output).absolute():
+        raise UserError(f"{request.report}: is given for both the spec and the report; give two different names")
+    need_report(request.report)
+    content: dict[str, Any] = {"name": called(request), "precision": request.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
-    if given.precision == "int16":
+    if request.precision == "int16":
         # a frozen model with one zero vector: make_spec refuses it if int16 does not have this kernel
-        kernel = {"function": given.kernel} | ({} if given.kernel == "linear" else {"gamma": 1.0})
+        kernel = {"function": request.kernel} | ({} if request.kernel == "linear" else {"gamma": 1.0})
         content |= {"input": {"dim": 1, "max_abs": 1.0}, "learning": {"rule": "frozen"}}
         content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}
     make_spec(content | {"kernel": kernel}, "pykernel fit")
 
 
-def _read(given: Fit, many: Recordings | None) -> LabelledTable:
+def _read(request: Fit, many: Recordings | None) -> LabelledTable:
     """Read the table.  Raises UserError if a spec cannot contain the names of the table's columns."""
-    names, classes, signal, label = words(given.inputs), words(given.classes), None, given.label
-    if isinstance(given.spec, Spec) and (stage := given.spec.signal) is not None:
+    names, classes, signal, label = words(request.inputs), words(request.classes), None, request.label
+    if isinstance(request.spec, Spec) and (stage := request.spec.signal) is not None:
         names = list(stage.channels)
-        signal = {"precision": given.precision, "signal": stage.model_dump(mode="json", exclude_unset=True)}
+        signal = {"precision": request.precision, "signal": stage.model_dump(mode="json", exclude_unset=True)}
     assert label is not None
     if many is not None:
         raise_first_error(
             (signal is not None, "[signal] makes steps from the rows of a single recording; give one file")
         )
-        with given.watch.progress(many.size) as show:
-            table = read_table(many, str(given.data), names, label, classes, given.model, show)
+        with request.watch.progress(many.size) as show:
+            table = read_table(many, str(request.data), names, label, classes, request.model, show)
         table.assumed.append(f"{len(many):,} devices: errors are estimated on whole devices that are left out")
     else:
-        with opened(str(given.data), given.watch) as (source, file, show):
-            table = read_table(file, source, names, label, classes, given.model, show, signal)
-        noted(table.data, str(given.data))
+        with opened(str(request.data), request.watch) as (source, file, show):
+            table = read_table(file, source, names, label, classes, request.model, show, signal)
+        noted(table.data, str(request.data))
     if table.stage is not None:
         return table
-    make_spec(table.content | {"name": called(given), "kernel": {"sigma": 1.0}}, table.name)
+    make_spec(table.content | {"name": called(request), "kernel": {"sigma": 1.0}}, table.name)
     return table
 
 
@@ -193,23 +195,23 @@ def _page(table: LabelledTable) -> Section:
     ranges = Ranges([*table.inputs, *([table.column or "label"] if labels else [])])
     ranges.add(np.column_stack([table.x, *labels]))
     shares = ", ".join(f"{name} {percent(float((table.y == i).mean()))}" for i, name in enumerate(table.classes or ()))
-    told = f"Classes of {table.column}, with their shares of the rows: {shares}." if shares else ""
-    return table_read(ranges.report(), ranges.courses(), ranges.rows, told)
+    classes_sentence = f"Classes of {table.column}, with their shares of the rows: {shares}." if shares else ""
+    return table_read(ranges.report(), ranges.courses(), ranges.rows, classes_sentence)
 
 
-def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]) -> Document:
+def _write(result: Found, request: Fit, read: Section, arguments: Mapping[str, Any]) -> Document:
     """Write the spec and the report: both files or neither.  Returns the report as a document."""
-    spec = None if given.output is None else str(given.output)
-    found.report.update(output=spec, spec=spec, report=str(given.report) if given.report else None)
-    drawn = None if found.selection is None else found.selection.surface_told()
-    page = fitted(found.report, arguments, read, drawn, inside(found.spec))
+    spec = None if request.output is None else str(request.output)
+    result.report.update(output=spec, spec=spec, report=str(request.report) if request.report else None)
+    drawn = None if result.selection is None else result.selection.surface_told()
+    page = fitted(result.report, arguments, read, drawn, inside(result.spec))
     with all_or_none():
-        if given.report is not None:
-            page.write(Path(given.report))
+        if request.report is not None:
+            page.write(Path(request.report))
         if (
-            given.output is not None
+            request.output is not None
         ):  # written last, so that a failed run can be repeated: without --force, fit does not replace this file
-            write_file(Path(given.output), found.spec.to_toml())
+            write_file(Path(request.output), result.spec.to_toml())
     return page
 
 

@@ -180,7 +180,7 @@ class Job:
         """
         options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
         functions = classes if classes > 2 else 1
-        found = []
+        sizes = []
         for n in (8, 16):
             rng = np.random.default_rng(0)
             scale = np.ones(d) if self.scales else None
@@ -191,9 +191,9 @@ class Job:
             spec = make_spec(
                 content(made, called(options), options.precision, 1.0, distance="differences"), self.table.name
             )
-            found.append(flash_bytes(spec))
-        each = (found[1] - found[0]) // 8
-        return found[0] - 8 * each, max(each, 1)
+            sizes.append(flash_bytes(spec))
+        each = (sizes[1] - sizes[0]) // 8
+        return sizes[0] - 8 * each, max(each, 1)
 
     # ---- the work
 
@@ -215,27 +215,33 @@ class Job:
     @functools.cached_property
     def weights(self) -> np.ndarray:
         """For each class, the weight of its rows, (classes,).  The mean weight of the training rows is 1."""
-        given, classes, y = self.options.weights, self.table.classes or (), self.rows[1]
-        if given is None:
+        weights, classes, y = self.options.weights, self.table.classes or (), self.rows[1]
+        if weights is None:
             return np.ones(len(classes))
-        told = shown_option("weights", given)
+        option = shown_option("weights", weights)
         raise_first_error(
             (
                 not classes,
-                f"{told} is for classes, but {self.table.column} holds numbers; leave {shown_option('weights')} out",
+                f"{option} is for classes, but {self.table.column} holds numbers; leave {shown_option('weights')} out",
             ),
             (
                 self.table.model == "kfd",
-                f"{told} does not apply to kfd; leave it out, or give {shown_option('model', 'ls-svm')}",
+                f"{option} does not apply to kfd; leave it out, or give {shown_option('model', 'ls-svm')}",
             ),
         )
-        if given == "balanced":
+        if weights == "balanced":
             each = 1 / np.sqrt(np.maximum(np.bincount(y, minlength=len(classes)), 1))
         else:
-            parts = given.split(",") if isinstance(given, str) else given if isinstance(given, Sequence) else [given]
+            parts = (
+                weights.split(",")
+                if isinstance(weights, str)
+                else weights
+                if isinstance(weights, Sequence)
+                else [weights]
+            )
             each = np.array([positive_numbers(part, "weights")[0] for part in parts])
         raise_first_error(
-            (len(each) != len(classes), f"{told}: give balanced, or {len(classes)} numbers, one for each class")
+            (len(each) != len(classes), f"{option}: give balanced, or {len(classes)} numbers, one for each class")
         )
         each = each / each[y].mean()
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(classes, each, strict=True))
@@ -346,12 +352,16 @@ class Job:
         model, every = HostModel(spec.inner), np.ones(len(x), bool)
         if self.table.classes:
             weights = self.weights[y] / self.weights[y].mean()
-            found = Losses.of(weights * (model.classify(x) != y), every, True)
+            test_losses = Losses.of(weights * (model.classify(x) != y), every, True)
         else:
             errors = np.asarray(model.predict(x), np.float64).ravel() - y
-            found = Losses.of(np.square(errors), every, False, errors)
-        told = {"held_out": found.error, "held_out_deviation": found.deviation, "held_out_refused": int((~taken).sum())}
-        return told | {"held_out_grows": found.growth if self.table.in_time else None}
+            test_losses = Losses.of(np.square(errors), every, False, errors)
+        report = {
+            "held_out": test_losses.error,
+            "held_out_deviation": test_losses.deviation,
+            "held_out_refused": int((~taken).sum()),
+        }
+        return report | {"held_out_grows": test_losses.growth if self.table.in_time else None}
 
     def too_coarse(self, made: Frozen, typical: float, remedy: str) -> list[str]:
         """Return a warning if rounding changes a class, or a prediction by a large fraction of a typical error."""
@@ -364,16 +374,16 @@ class Job:
         return [f"in {made.spec.precision}, {what}; {remedy}"]
 
 
-def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def held_out(table: LabelledTable, split: str | float | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions of the training rows, and of the held-out rows.
 
     With many devices, whole devices are held out.  Otherwise, if errors of neighbouring rows are correlated, the last rows are held out; if
     not, random rows of each class.  Rows with an outlier, which is a number far from all others in its column, are not used for
     training.
-    given: the fraction to hold out.  ",last" or ",random" after the fraction decides which rows are held out.
+    split: the fraction to hold out.  ",last" or ",random" after the fraction decides which rows are held out.
     """
     hold_out = shown_option("hold_out")
-    text, _, which = str(given or 0).partition(",")
+    text, _, which = str(split or 0).partition(",")
     part, text = (float(text), f"{float(text):g}") if is_number(text) else (-1.0, text)
     raise_first_error(
         (
@@ -386,7 +396,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     raise_first_error(
         (
             which and table.device is not None,
-            f'{hold_out} is {given}, but whole devices are held out; leave out ",{which}"',
+            f'{hold_out} is {split}, but whole devices are held out; leave out ",{which}"',
         )
     )
     if table.device is not None:
@@ -400,7 +410,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
         raise_first_error(
             (
                 which and not whole,
-                f"{hold_out} is {given}, but the rows before the held-out rows lack a class; give a smaller part, or {part:g},random",
+                f"{hold_out} is {split}, but the rows before the held-out rows lack a class; give a smaller part, or {part:g},random",
             )
         )
         table.in_time = whole

@@ -125,14 +125,14 @@ class Fit(Training):
     @property
     def of_basis(self) -> tuple[str, ...]:
         """The names of the arguments for which a basis is chosen: those that request one, and ``label`` if it is missing."""
-        found = [name for name in OF_BASES if getattr(self, name) not in (getattr(type(self), name), "frozen")]
+        names = [name for name in OF_BASES if getattr(self, name) not in (getattr(type(self), name), "frozen")]
         if self.output is not None and not self.makes_spec:
-            found.append("output")
+            names.append("output")
         if self.label is None and self.spec is None:
-            found.append("label")
+            names.append("label")
         if isinstance(self.data, str | Path) and Path(self.data).suffix.lower() == ".npy":
-            found.append("data")
-        return tuple(found)
+            names.append("data")
+        return tuple(names)
 
     @property
     def makes_spec(self) -> bool:

@@ -47,11 +47,11 @@ def need_unweighted(spec: Spec) -> None:
         )
 
 
-def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
+def method_options(options: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
     """Return a dict of options for a method of pykernel.bases: name -> value.  "auto" takes the options of all methods; every method
     takes epsilon and swaps.
 
-    given: a dict, or text such as "KEY=VALUE,KEY=VALUE".
+    options: a dict, or text such as "KEY=VALUE,KEY=VALUE".
     """
     from pykernel.bases.select import SELECTORS, keywords
 
@@ -64,19 +64,19 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
                 known.setdefault(name, annotation)
     known["swaps"] = "int"
     text = (
-        words(given)
-        if not isinstance(given, Mapping)
-        else [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in given.items()]
+        words(options)
+        if not isinstance(options, Mapping)
+        else [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in options.items()]
     )
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in text:
         name, equals, value = word.partition("=")
         if not equals or name not in known:
             keys = f"give KEY=VALUE; keys for {method}: {', '.join(known)}"
             remedy = did_you_mean(name, known, keys) if equals else keys
             raise UserError(f"{shown_option('with_')} holds {word!r}; {remedy}")
-        found[name] = _value_as(known[name], value, shown_option("with_", word))
-    return found
+        values[name] = _value_as(known[name], value, shown_option("with_", word))
+    return values
 
 
 def _value_as(annotation: str, value: str, where: str) -> Any:
@@ -114,23 +114,23 @@ def need_report(path: File | None) -> None:
         )
 
 
-def called(given: Fit) -> str:
+def called(request: Fit) -> str:
     """Return the model's name in C."""
-    return given.name or ("model" if given.output is None else prefix(Path(given.output)))
+    return request.name or ("model" if request.output is None else prefix(Path(request.output)))
 
 
-def trained_by(given: Fit, spec: Spec) -> Spec:
+def trained_by(request: Fit, spec: Spec) -> Spec:
     """Return the spec with a section [training], which says how the model was trained."""
     from pykernel.request.option import declared, stated
     from pykernel.spec.model import make_spec
 
-    said, told, kind = stated(given), dict[str, Any](), cast(Any, type(given))
+    said, training, kind = stated(request), dict[str, Any](), cast(Any, type(request))
     for each in declared(kind):
         section, _, key = (each.opt.key or "").rpartition(".")
         if section == "training" and each.name in said:
-            told[key] = said[each.name]
+            training[key] = said[each.name]
     content = spec.model_dump(exclude_unset=True)
-    return make_spec(content | {"training": told}, custom=spec.custom) if told else spec
+    return make_spec(content | {"training": training}, custom=spec.custom) if training else spec
 
 
 def prefix(out: Path) -> str:
@@ -143,32 +143,32 @@ def prefix(out: Path) -> str:
         raise UserError(f"{out}: the model's name {error}; give another file name, or {shown_option('name')}") from None
 
 
-def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
+def need_unset(request: Fit, names: Sequence[str], trained: str) -> None:
     """Raise UserError if one of the arguments ``names`` was given.
 
     trained: name of the argument whose value makes these arguments useless.
     """
-    named = str(getattr(given, trained))
+    named = str(getattr(request, trained))
     why = ", which trains vectors and widths" if named == TRAINED else ""
     for name in names:
-        if getattr(given, name) != getattr(type(given), name):
-            told = shown_option(name.strip("_"))
-            raise UserError(f"{told} does not apply to {shown_option(trained, named)}{why}; leave {told} out")
+        if getattr(request, name) != getattr(type(request), name):
+            option = shown_option(name.strip("_"))
+            raise UserError(f"{option} does not apply to {shown_option(trained, named)}{why}; leave {option} out")
 
 
-def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
+def width(request: Fit, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
     """Return the name of the kernel's width (None if the kernel has none), and the width that was given.
 
     known: the kernels.  where: words for the message, such as " here".  Raises UserError for an unknown kernel, and for
     a width that this kernel does not have.
     """
-    need_known(given.kernel, known, "kernel", where)
-    widths = {"sigma": given.sigma, "gamma": given.gamma}
-    own = {"gaussian": "sigma", "linear": None}.get(given.kernel, "gamma")
+    need_known(request.kernel, known, "kernel", where)
+    widths = {"sigma": request.sigma, "gamma": request.gamma}
+    own = {"gaussian": "sigma", "linear": None}.get(request.kernel, "gamma")
     remedy = f"this kernel has {shown_option(own)}" if own else "this kernel has no width"
     for name, value in widths.items():
         if value is not None and name != own:
-            raise UserError(f"{shown_option(name)} does not apply to the {given.kernel} kernel; {remedy}")
+            raise UserError(f"{shown_option(name)} does not apply to the {request.kernel} kernel; {remedy}")
     return own, widths.get(own or "")
 
 

@@ -44,13 +44,13 @@ RAW = 2**17
 smaller model is trained on at most this many raw samples."""
 
 
-def run(given: Import) -> Found:
+def run(request: Import) -> Found:
     """Import a model.  Returns the spec's contents and, with data, the comparison.  The spec is written unless the comparison fails."""
-    model, out, state, data, vectors = given.model, given.output, given.start, given.data, given.vectors
+    model, out, state, data, vectors = request.model, request.output, request.start, request.data, request.vectors
     for path in (model, state, data):
         if path is not None:
             need_not_data(out, str(path))
-    if out.exists() and not given.force:
+    if out.exists() and not request.force:
         raise UserError(f"{out}: already exists; give another file, or {shown_option('force')} to replace it")
     source, answers = None, None
     with warnings.catch_warnings(record=True) as caught:
@@ -59,32 +59,32 @@ def run(given: Import) -> Found:
             machine, source = read_file(model)
         else:
             machine, answers = read_device(
-                model, state, vectors, given.trust_code, lambda path: given.watch.tell(f"executing {path}")
+                model, state, vectors, request.trust_code, lambda path: request.watch.tell(f"executing {path}")
             )
-    names = _all_words(given.inputs)
+    names = _all_words(request.inputs)
     rows = _rows_needed(machine, vectors)
     read: dict[str, Any] = {}
     x = None if data is None else _first_rows(data, machine.columns if names is None else names, rows, read)
-    name = prefix(out) if given.name is None else given.name
-    how = (name, given.precision, given.max_abs, names, _all_words(given.classes), given.distance)
+    name = prefix(out) if request.name is None else request.name
+    how = (name, request.precision, request.max_abs, names, _all_words(request.classes), request.distance)
     with told_of_file(model):
         seen = None if x is None else inputs_of(machine, x)
         ranges = ranging(machine, seen)
-    found, before = None, None
+    distilled, before = None, None
     if vectors is not None:
         if answers is None:  # with a device's state, the machine is only a part of the model, so there is no spec
             with contextlib.suppress(UserError):  # not every model can become a spec
                 before = build(spec_of_file(model, machine, *how, ranges)[0]).figures["const_bytes"]
         with told_of_file(model), working("training"):
-            found = distil(machine, vectors, seen, answers=answers)
-        machine = found.machine
+            distilled = distil(machine, vectors, seen, answers=answers)
+        machine = distilled.machine
     spec, warned = spec_of_file(model, machine, *how, ranges)
-    spec = _labelled(spec, _all_words(given.label))
+    spec = _labelled(spec, _all_words(request.label))
     warned += [" ".join(str(warning.message).split()) for warning in caught]
     report = {"imported": str(model)} | _contents(spec, machine)
     report |= {"output": str(out), "spec": str(out), "warnings": [*dict.fromkeys(warned)], "data": read or None}
-    if found is not None:
-        report["lost"] = _lost(found, before)
+    if distilled is not None:
+        report["lost"] = _lost(distilled, before)
         if seen is not None:
             report["rounding"] = compare_smaller(spec, machine, seen[:CHECKED])
     elif x is not None:
@@ -92,7 +92,7 @@ def run(given: Import) -> Found:
             # ignore warnings about column names, because the columns are selected by the spec's names
             warnings.simplefilter("ignore")
             report["rounding"] = compare(spec, machine, source, x)
-    given.watch.data(read or None)
+    request.watch.data(read or None)
     report["ok"] = data is None or report["rounding"]["ok"]
     wrong = None
     if report["ok"]:
@@ -158,35 +158,35 @@ def _unit_counts(report: Mapping[str, Any], spec: Spec) -> dict[str, str]:
 
 def _lost_parts(report: Mapping[str, Any]) -> list[Part]:
     """Say how much the outputs change with fewer vectors."""
-    if (found := report.get("lost")) is None:
+    if (lost := report.get("lost")) is None:
         return []
     rows = []
     for key, what, size, unit in (
         ("error", "of the function", 1.0, ""),
         ("classes_differ", "of the classes", 100.0, " %"),
     ):
-        if (value := found[key]) is None:
+        if (value := lost[key]) is None:
             continue
-        own = key == "error" or found["error"] is None
-        steps = [found["steps"][step] if own else None for step in ("projected", "weighed", "moved")]
+        own = key == "error" or lost["error"] is None
+        steps = [lost["steps"][step] if own else None for step in ("projected", "weighed", "moved")]
         rows.append(
             (what, *("-" if each is None else f"{size * each:.3g}{unit}" for each in (*value.values(), *steps)))
         )
-    which = "made-up rows" if found["made_up"] else "left-out rows"
-    title = f"difference from the model with {found['vectors_before']} vectors, on {found['rows']:,} {which}"
-    before, after = (byte_count(size) for size in (found["flash_bytes_before"], report["flash_bytes"]))
+    which = "made-up rows" if lost["made_up"] else "left-out rows"
+    title = f"difference from the model with {lost['vectors_before']} vectors, on {lost['rows']:,} {which}"
+    before, after = (byte_count(size) for size in (lost["flash_bytes_before"], report["flash_bytes"]))
     columns = ("", "error", "low", "high", "projected", "weighed", "moved")
     return [Table(columns, rows, title=title), Facts([("flash", before and f"{before} before, {after} now")])]
 
 
 def _compared(report: Mapping[str, Any]) -> list[Part]:
     """Return the comparison of the spec's outputs with the model's outputs."""
-    if (found := report.get("rounding")) is None:
+    if (comparison := report.get("rounding")) is None:
         return []
-    numbers = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
-    rounding = found["rounding"]
-    errors = [f"{each:.2g}" for each in (found["difference"], *rounding.values(), found["allowed"])]
-    differ = f"{found['classes_differ']:,}" if report["classes"] else "-"
+    numbers = [f"{comparison[key]:,}" for key in ("rows", "refused", "undecided")]
+    rounding = comparison["rounding"]
+    errors = [f"{each:.2g}" for each in (comparison["difference"], *rounding.values(), comparison["allowed"])]
+    differ = f"{comparison['classes_differ']:,}" if report["classes"] else "-"
     which = "smaller" if "lost" in report else "original"
     columns = (
         "rows",
@@ -223,9 +223,9 @@ def _contents(spec: Spec, machine: Machine) -> dict[str, Any]:
     }
 
 
-def _all_words(given: str | None) -> list[str] | None:
+def _all_words(text: str | None) -> list[str] | None:
     """Return all words between commas.  Empty and repeated words are kept, so that an error message can name them."""
-    return None if given is None else [word.strip() for word in given.split(",")]
+    return None if text is None else [word.strip() for word in text.split(",")]
 
 
 def _rows_needed(machine: Machine, vectors: int | None) -> int:
@@ -253,14 +253,14 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[
     return batch.x
 
 
-def _lost(found: Distilled, before: int | None) -> dict[str, Any]:
+def _lost(distilled: Distilled, before: int | None) -> dict[str, Any]:
     """Return the differences between a smaller machine's outputs and the model's outputs, as plain values for the report."""
     return {
-        "vectors_before": found.vectors_before,
+        "vectors_before": distilled.vectors_before,
         "flash_bytes_before": before,
-        "rows": found.rows,
-        "made_up": found.made_up,
-        "error": None if found.error is None else asdict(found.error),
-        "classes_differ": None if found.classes_differ is None else asdict(found.classes_differ),
-        "steps": found.steps,
+        "rows": distilled.rows,
+        "made_up": distilled.made_up,
+        "error": None if distilled.error is None else asdict(distilled.error),
+        "classes_differ": None if distilled.classes_differ is None else asdict(distilled.classes_differ),
+        "steps": distilled.steps,
     }

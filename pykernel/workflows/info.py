@@ -11,11 +11,11 @@ from pykernel.targets import build, check, target
 from pykernel.workflows.requests import COMMANDS, Info
 
 
-def run(given: Info) -> Found:
+def run(request: Info) -> Found:
     """Return the information.  Targets are shown as a table; schemas are only in the report."""
-    if given.about == "targets":
+    if request.about == "targets":
         return targets()
-    report = spec_schema() if given.about == "schema" else {name: schema(kind) for name, kind in COMMANDS.items()}
+    report = spec_schema() if request.about == "schema" else {name: schema(kind) for name, kind in COMMANDS.items()}
     return Found(report, document_of_parts())
 
 

@@ -61,26 +61,26 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
             )
         return spec_and_memory(model.best_estimator_, name)
     try:
-        found = model if isinstance(model, Spec) else model.spec_
+        spec = model if isinstance(model, Spec) else model.spec_
     except AttributeError as error:
         if isinstance(error, UserError):  # a fitted estimator's message says why it has no spec
             raise
-        found = None
+        spec = None
     if not isinstance(model, Spec) and hasattr(model, "steps"):
         return _pipeline(model, "model" if name is None else name)
-    if found is None and hasattr(model, "to_spec"):
+    if spec is None and hasattr(model, "to_spec"):
         ways = [name for name in ("learn_one", "fit", "partial_fit") if hasattr(model, name)]
         raise UserError(f"the {type(model).__name__} has learned nothing yet; call its {' or '.join(ways)} first")
-    if found is None:
+    if spec is None:
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
             "from_sklearn makes one from a scikit-learn model) or a fitted pykernel estimator, such "
             "as a BudgetedKernelRegressor, alone or after scalers in a pipeline"
         )
     if name is not None:
-        named = make_spec({**found.model_dump(exclude_unset=True), "name": name}, custom=found.custom)
-        found = found.model_copy(update={"name": named.name})
-    return found, model.model_.memory if hasattr(model, "model_") else None  # a spec, or a frozen model, has no state
+        named = make_spec({**spec.model_dump(exclude_unset=True), "name": name}, custom=spec.custom)
+        spec = spec.model_copy(update={"name": named.name})
+    return spec, model.model_.memory if hasattr(model, "model_") else None  # a spec, or a frozen model, has no state
 
 
 def need_ram(spec: Spec) -> None:
@@ -90,8 +90,8 @@ def need_ram(spec: Spec) -> None:
         from pykernel.targets.check import exceeded
         from pykernel.tuning.costs import memory_bytes
 
-        for told in exceeded(spec, memory_bytes(spec)):
-            raise UserError(f"{told}: allow more, or {less_memory(spec)}")
+        for sentence in exceeded(spec, memory_bytes(spec)):
+            raise UserError(f"{sentence}: allow more, or {less_memory(spec)}")
 
 
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:

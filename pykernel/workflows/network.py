@@ -69,7 +69,7 @@ class NetworkJob(TrainedJob):
         error = float(self.left_out(made.vectors).mean())
         shown = error if classes else root_of_mean_square(error)
         taken = {"penalty": steps_of(getattr(made.trained, "regressor_", made.trained))[-1][1].alpha}
-        told = self.too_coarse(
+        warned = self.too_coarse(
             made, 1.0 if classes else root_of_mean_square(error), f"use {shown_option('precision', 'float32')}"
         )
         return self.report_of(made, {"function": self.function}) | {
@@ -86,7 +86,7 @@ class NetworkJob(TrainedJob):
             "flash_bytes": made.size,
             "rounding": made.rounding,
             "interrupted": False,
-            "warnings": [*self.table.warnings, *told],
+            "warnings": [*self.table.warnings, *warned],
         }
 
 
@@ -99,7 +99,7 @@ def functions(model: Any, x: np.ndarray, classes: int) -> np.ndarray:
     if not classes:
         return np.asarray(model.predict(x))
     p = np.full((len(x), classes), np.finfo(float).tiny)
-    found = model.predict_proba(x)
-    p[:, np.asarray(model.classes_, int)] = np.maximum(found[:, : len(model.classes_)], np.finfo(float).tiny)
+    probabilities = model.predict_proba(x)
+    p[:, np.asarray(model.classes_, int)] = np.maximum(probabilities[:, : len(model.classes_)], np.finfo(float).tiny)
     p = np.log(p)
     return np.asarray(p[:, 1:] - p[:, :1] if classes == 2 else p)

@@ -26,20 +26,20 @@ FIGURES = ("Errors", "Level and alarms", "Answers", "Bytes by part")
 """The sections of a simulation's report that the page shows."""
 
 
-def run(given: Page) -> Found:
+def run(request: Page) -> Found:
     """Run ``pykernel page``.  The result names the file and its size."""
     from pykernel.host.samples import read_rows
     from pykernel.rows.columns import Columns
 
-    spec, out, data, seen = spec_and_memory(given.model)[0], Path(given.output), str(given.data), Columns()
-    need_free(out, data, given.force)
-    with given.watch.progress() as show:
+    spec, out, data, seen = spec_and_memory(request.model)[0], Path(request.output), str(request.data), Columns()
+    need_free(out, data, request.force)
+    with request.watch.progress() as show:
         show(0, "reading")
         x, y = read_rows(spec, data, seen)
         read = seen.report()
-        given.watch.data(read)
+        request.watch.data(read)
         show(0.1, "compiling and simulating")
-        text, simulated = living_page(spec, x, y, words(given.target))
+        text, simulated = living_page(spec, x, y, words(request.target))
     write_file(out, text)
     report = {
         "output": str(out),

@@ -95,27 +95,27 @@ class Planned(Result):
         return self.report["table"]
 
 
-def run(given: Plan) -> Planned:
+def run(request: Plan) -> Planned:
     """Run ``pykernel plan``."""
-    began, labels, watch = clock.monotonic(), given.labels, given.watch
-    spec = None if given.spec is None else spec_and_memory(given.spec)[0]
-    amounts = {name: getattr(given, name) for name in ("ram", "flash", "instructions", "cycles")}
-    any_size = given.ram == "any"
+    began, labels, watch = clock.monotonic(), request.labels, request.watch
+    spec = None if request.spec is None else spec_and_memory(request.spec)[0]
+    amounts = {name: getattr(request, name) for name in ("ram", "flash", "instructions", "cycles")}
+    any_size = request.ram == "any"
     limits, wanted, is_assumed = limits_of(
-        given.target, spec, any_size, **amounts | ({"ram": None} if any_size else {})
+        request.target, spec, any_size, **amounts | ({"ram": None} if any_size else {})
     )
-    rules, techniques = search.only(given.only)
+    rules, techniques = search.only(request.only)
     raise_first_error(
         (
-            labels == "never" and given.delay,
-            f"{shown_option('delay')} is {given.delay}, but {shown_option('labels')} says that there are no labels; give only one of the two",
+            labels == "never" and request.delay,
+            f"{shown_option('delay')} is {request.delay}, but {shown_option('labels')} says that there are no labels; give only one of the two",
         ),
     )
     if limits.target is not None:
         # raises UserError if the target's emulator is not installed
         check.choose([limits.target], None, find_target(limits.target).counting)
-    asked = search.Asked(given)
-    base, table, assumed = search.planned_data(asked, spec, given.inputs, given.label)
+    asked = search.Asked(request)
+    base, table, assumed = search.planned_data(asked, spec, request.inputs, request.label)
     make_spec(base)  # raises UserError for invalid column names
     if table.y is None and labels is not None:
         raise UserError(
@@ -153,9 +153,9 @@ def run(given: Plan) -> Planned:
         "limits_assumed": is_assumed,
     }
     with new_folder(asked.output), Workers(work, table, jobs=asked.jobs) as workers:
-        course = Search(tried, table, workers, limits, given.seed, every, labels)
+        course = Search(tried, table, workers, limits, request.seed, every, labels)
         tried_from = clock.monotonic()
-        report |= {"interrupted": _run(course, _Watch(began, given.time, given.trials, watch))}
+        report |= {"interrupted": _run(course, _Watch(began, request.time, request.trials, watch))}
         each = None if report["interrupted"] else (clock.monotonic() - tried_from) / max(1, len(course.trials))
         try:
             with watch.progress() as show:
@@ -186,16 +186,16 @@ def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
     return tried
 
 
-def _run(course: Search, told: _Watch) -> bool:
+def _run(course: Search, trial_watch: _Watch) -> bool:
     """Run the search.  Returns whether the search was interrupted."""
     try:
-        with told.watch.progress() as told.show:
-            course.workers.after = told.trial
-            course.run(told.left, told.until)
+        with trial_watch.watch.progress() as trial_watch.show:
+            course.workers.after = trial_watch.trial
+            course.run(trial_watch.left, trial_watch.until)
     except KeyboardInterrupt:
         if not course.trials:
             raise
-        told.watch.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
+        trial_watch.watch.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
         return True
     return False
 
@@ -257,9 +257,9 @@ def concluded(
     takes = {} if row is None else taken(row, course.limits)[0]
     read, files = search.table_read(course.table, base), (asked.files, asked.delay)
     page = plans.planned(report, asked.stated, read, front_of(report), inside(specs["planned"]), takes, files)
-    found = Planned(report, specs, page)
-    write(found, states, asked)
-    return found
+    result = Planned(report, specs, page)
+    write(result, states, asked)
+    return result
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
@@ -306,15 +306,15 @@ def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
     gaps = table.y is not None and bool(np.isnan(table.x[table.judged]).any())
     ways = ["refuse", *stand_ins(spec)] if gaps and spec.signal is None and not spec.completes else []
     key = "learning" if winner.learns else "frozen"
-    found = dict(zip(ways, course.workers.run([task | {"missing": way} for way in ways]), strict=True))
-    return {way: told[key]["error"] for way, told in found.items() if told.get(key) is not None}
+    results = dict(zip(ways, course.workers.run([task | {"missing": way} for way in ways]), strict=True))
+    return {way: result[key]["error"] for way, result in results.items() if result.get(key) is not None}
 
 
 def judge_again(course: Search, trials: Sequence[Trial]) -> None:
     """Evaluate monitors again with more and different faults, because the error on the faults used for the choice is optimistic."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
-    for trial, found in zip(trials, course.workers.run(tasks), strict=True):
-        trial.found["promised"] = {key: found[key] for key in ("learning", "missed", "manners")}
+    for trial, judged in zip(trials, course.workers.run(tasks), strict=True):
+        trial.found["promised"] = {key: judged[key] for key in ("learning", "missed", "manners")}
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
@@ -350,7 +350,7 @@ class _Watch:
 
     def __init__(self, began: float, time: float, trials: int | None, watch: Watch) -> None:
         self.began, self.time, self.trials, self.watch = began, time, trials, watch
-        self.best, self.told, self.tried = float("inf"), 0.0, 0
+        self.best, self.printed_at, self.tried = float("inf"), 0.0, 0
         self.ending = max(ENDING, ENDING_BY_BEGINNING * (clock.monotonic() - began))
         most = f"{time:g} s" if trials is None else f"{trials:,} trials"
         watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
@@ -363,15 +363,15 @@ class _Watch:
         best = course.winner()
         score = float("inf") if best is None else best.score
         better = score < 0.999 * self.best
-        if better or gone - self.told > SILENCE:
-            self.best, self.told = score if better else self.best, gone
+        if better or gone - self.printed_at > SILENCE:
+            self.best, self.printed_at = score if better else self.best, gone
             left = f", {max(0, self.time - gone):.0f} s left" if most is None else ""
-            found = (
+            best_so_far = (
                 ""
                 if best is None
                 else f"  {error_and_deviation(best.told)}  {model_name(best)}, {byte_count(best.bytes)}"
             )
-            self.watch.tell(f"{gone:5.0f} s  {tried:4} trials{left}{found}")
+            self.watch.tell(f"{gone:5.0f} s  {tried:4} trials{left}{best_so_far}")
         if most is not None:
             return most - tried
         return sys.maxsize if clock.monotonic() < self.until(course) or not tried else 0
@@ -414,28 +414,30 @@ def limits_of(
     if target is None and not any(amounts.values()):
         return Limits(None, RAM, FLASH), {}, True
     thousands = {"ram": 1024, "flash": 1024, "instructions": 1000, "cycles": 1000}
-    given = {name: parse_amount(value, name, thousands[name]) if value else None for name, value in amounts.items()}
-    default = "cortex-m0plus" if given["cycles"] else "cortex-m4f" if given["flash"] or given["instructions"] else None
+    parsed = {name: parse_amount(value, name, thousands[name]) if value else None for name, value in amounts.items()}
+    default = (
+        "cortex-m0plus" if parsed["cycles"] else "cortex-m4f" if parsed["flash"] or parsed["instructions"] else None
+    )
     wanted = target or default
     if wanted is not None and find_target(wanted).counting is None:
         raise UserError(
             f"{shown_option('target')} {wanted} has no emulator that counts instructions or cycles; see pykernel info"
         )
-    limits = make_limits(wanted, **given)
+    limits = make_limits(wanted, **parsed)
     named = {"name": wanted} if wanted is not None else {}
-    return limits, named | {key: value for key, value in given.items() if value is not None}, False
+    return limits, named | {key: value for key, value in parsed.items() if value is not None}, False
 
 
-def write(found: Planned, states: Mapping[str, bytes], asked: search.Asked) -> None:
+def write(result: Planned, states: Mapping[str, bytes], asked: search.Asked) -> None:
     """Write specs, states, and both reports: all files or none."""
-    out, comments = asked.output, {"planned": spec_comment(found.report, asked.data)}
+    out, comments = asked.output, {"planned": spec_comment(result.report, asked.data)}
     with all_or_none(out):
-        found.page.write(asked.report)
-        for name, spec in found.specs.items():
+        result.page.write(asked.report)
+        for name, spec in result.specs.items():
             write_file(out / f"{name}.toml", comments.get(name, "") + spec.to_toml())
         for name, state in states.items():
             write_file(out / f"{name}.bin", state)
-        write_file(out / "plan.json", json.dumps(finite_or_none(found.report), default=json_value, indent=1) + "\n")
+        write_file(out / "plan.json", json.dumps(finite_or_none(result.report), default=json_value, indent=1) + "\n")
 
 
 plan = function(Plan, run)

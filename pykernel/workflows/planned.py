@@ -44,8 +44,8 @@ def findings(
 
     def row(trial: Trial) -> dict[str, Any]:
         if monitors:
-            told = trial.found | trial.found.get("promised", {})
-            return _row(trial, told) | {"promise": told["learning"]}
+            figures = trial.found | trial.found.get("promised", {})
+            return _row(trial, figures) | {"promise": figures["learning"]}
         losses = trial.losses if trial is small else course.honest(None if trial is winner else trial.learns)
         amounts = trial.found.get("amounts", {})
         return _row(trial, trial.found) | {
@@ -60,11 +60,11 @@ def findings(
         _row(trial, trial.found) | ({} if monitors else {"against_simple": beside_simple(course, trial.losses, others)})
         for trial in sorted(tried, key=lambda trial: trial.score)
     ]
-    told = row(winner)
+    winner_row = row(winner)
     picked = {"learner": learner, "frozen": frozen, "small": small}
     faults = {
         "kinds": len(KINDS),
-        "manners": list(told["manners"] or ()),
+        "manners": list(winner_row["manners"] or ()),
         "sizes": [SMALLEST, LARGEST],
         "rows": [SHORTEST, LONGEST],
     }
@@ -78,7 +78,7 @@ def findings(
         "trials": len(course.trials),
         "seed": course.seed,
         "repeatable": course.repeatable,
-        "winner": told,
+        "winner": winner_row,
         "choice": choice(course, winner),
         "faults": faults if monitors else None,
         "table": table,
@@ -88,24 +88,24 @@ def findings(
             [trial.bytes, (trial.told or {})["error"], trial.arm.kind, model_name(trial)] for trial in course.ranking()
         ],
         "simple": {name: _without_blocks(each) for name, each in others.items()},
-        "verdict": against_simple(winner, others) if monitors else _of_simple(told),
+        "verdict": against_simple(winner, others) if monitors else _of_simple(winner_row),
     }
 
 
-def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
+def _row(trial: Trial, figures: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model's row: name, size, parameter values, bytes, and errors without the figures for each block."""
     content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
     values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
     named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
-    parts = {key: told.get(key) for key in ("ram_bytes", "table_bytes", "missed", "manners")}
-    errors = {key: _without_blocks(told[key]) for key in ("frozen", "learning")}
+    parts = {key: figures.get(key) for key in ("ram_bytes", "table_bytes", "missed", "manners")}
+    errors = {key: _without_blocks(figures[key]) for key in ("frozen", "learning")}
     return named | {"values": values, "bytes": trial.bytes} | parts | errors
 
 
 def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the planned model's comparison with the simple predictors, and under "linear" whether the planned model is itself linear."""
-    found: dict[str, Any] | None = winner["against_simple"]
-    return found and found | {"linear": winner["technique"] == LINEAR}
+    comparison: dict[str, Any] | None = winner["against_simple"]
+    return comparison and comparison | {"linear": winner["technique"] == LINEAR}
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:
@@ -122,11 +122,11 @@ def choice(course: Search, winner: Trial) -> dict[str, Any]:
     return named | {"why": None if best is winner else why}
 
 
-def _without_blocks(told: Any) -> Any:
+def _without_blocks(figures: Any) -> Any:
     """Return the figures of an error, without those for each block."""
-    if not isinstance(told, Mapping):
-        return told
-    return {key: _without_blocks(value) for key, value in told.items() if key not in PER_BLOCK}
+    if not isinstance(figures, Mapping):
+        return figures
+    return {key: _without_blocks(value) for key, value in figures.items() if key not in PER_BLOCK}
 
 
 def beside_simple(
@@ -138,17 +138,22 @@ def beside_simple(
     is no interval, and the smaller error wins.  frozen: whether to compare with predictors that learned only the first
     rows.
     """
-    told = {name: each["frozen"] if frozen else each for name, each in others.items()}
-    told = {name: each for name, each in told.items() if each is not None}
-    if not told:
+    errors = {name: each["frozen"] if frozen else each for name, each in others.items()}
+    errors = {name: each for name, each in errors.items() if each is not None}
+    if not errors:
         return None
-    name = min(told, key=lambda each: told[each]["error"])
-    found: dict[str, Any] = {"simple": name, "error": told[name]["error"], "model": model.error}
-    part = ratio(model, Losses.from_report(told[name], course.table.of_classes))
+    name = min(errors, key=lambda each: errors[each]["error"])
+    comparison: dict[str, Any] = {"simple": name, "error": errors[name]["error"], "model": model.error}
+    part = ratio(model, Losses.from_report(errors[name], course.table.of_classes))
     if part is None:
-        less = {True: "model", False: None if model.error == told[name]["error"] else name}
-        return found | {"winner": less[model.error < told[name]["error"]], "ratio": None, "low": None, "high": None}
-    return found | {"winner": "model" if part["high"] < 1 else name if part["low"] > 1 else None} | part
+        less = {True: "model", False: None if model.error == errors[name]["error"] else name}
+        return comparison | {
+            "winner": less[model.error < errors[name]["error"]],
+            "ratio": None,
+            "low": None,
+            "high": None,
+        }
+    return comparison | {"winner": "model" if part["high"] < 1 else name if part["low"] > 1 else None} | part
 
 
 def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -157,18 +162,21 @@ def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] |
     winner: the name of a simple monitor that misses fewer of the same faults; "model" if every simple monitor misses more; None if the
     differences from some simple monitors may be due to chance.  With None, the report names the smallest of these monitors.
     """
-    told = winner.found["promised"]["learning"]
-    found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
-    if found is None:
+    errors = winner.found["promised"]["learning"]
+    comparison = verdict(errors["error"], {name: each["error"] for name, each in others.items()})
+    if comparison is None:
         return None
-    model, rivals = (Losses.from_report(told, True), {n: Losses.from_report(each, True) for n, each in others.items()})
-    most = told["error"] + by_chance(told["error"])
+    model, rivals = (
+        Losses.from_report(errors, True),
+        {n: Losses.from_report(each, True) for n, each in others.items()},
+    )
+    most = errors["error"] + by_chance(errors["error"])
     near = [name for name, each in rivals.items() if each.error <= most and not more_by(each, model)]
-    best = found["simple"]
+    best = comparison["simple"]
     won = best if more_by(model, rivals[best]) else None if near else "model"
     shown = min(near, key=lambda name: others[name]["bytes"]) if won is None else best
     shares = {key: others[shown][key] for key in ("error", "other_rows", "bytes", "above")}
-    return found | {"winner": won, "simple": shown, "missed": told["error"], **shares}
+    return comparison | {"winner": won, "simple": shown, "missed": errors["error"], **shares}
 
 
 def measure(course: Search) -> str:
@@ -182,11 +190,11 @@ def spec_comment(report: Mapping[str, Any], data: str) -> str:
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
     instead = f"; {least} {formatted_number(others[least]['error'])}" if least is not None else ""
-    told = winner["promise"]
-    alarms = f", other rows in alarm {percent(told['other_rows'])}" if "other_rows" in told else ""
+    expected = winner["promise"]
+    alarms = f", other rows in alarm {percent(expected['other_rows'])}" if "other_rows" in expected else ""
     lines = [
         f"Planned from {Path(data).name}, {rows_with_unit(report)}; {MEASURES[report['measure']]} on {judged_rows_phrase(report)}:",
-        f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
+        f"{winner['model']} {error_and_deviation(expected)}{alarms}{instead}",
         *conditions_sentences(report),
         *(
             [f"To repeat this plan: --trials {report['trials']} --seed {report['seed']}"]
@@ -200,7 +208,7 @@ def spec_comment(report: Mapping[str, Any], data: str) -> str:
 def conditions_sentences(report: Mapping[str, Any]) -> list[str]:
     """Return sentences about the conditions under which the expected error holds."""
     winner = report["winner"]
-    told = []
+    sentences = []
     if "other_rows" not in winner["promise"]:
         lives = (
             "It learns on the device: it needs the label of each row"
@@ -211,26 +219,26 @@ def conditions_sentences(report: Mapping[str, Any]) -> list[str]:
             lives = (
                 "It learned from the recording, but does not learn on the device, which starts from this folder's state"
             )
-        told.append(f"{lives}; ± is half the width of the 95 % interval for the error on future rows.")
+        sentences.append(f"{lives}; ± is half the width of the 95 % interval for the error on future rows.")
         if grows := error_growth_sentence(winner["promise"]):
-            told.append(f"{grows[0].upper()}{grows[1:]}.")
+            sentences.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
         # this import needs an extra, but so did the planned model
         from pykernel.training.trained import (
             MARGIN as BEYOND,
         )
 
-        told.append(
+        sentences.append(
             f"[input] max_abs extends the recorded range of each input at both ends, by at least {BEYOND:g} times the range's width: the "
             "device refuses inputs outside the extended range, because the model was not trained on such values."
         )
     if (limit := report["max_abs"]) is not None:
         codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
         below = f", but below the magnitude of {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
-        told.append(
+        sentences.append(
             f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up{below}: the device refuses larger inputs."
         )
-    return told
+    return sentences
 
 
 def front(costs: Sequence[Sequence[float]]) -> list[int]:

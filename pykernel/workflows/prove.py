@@ -77,12 +77,12 @@ class Proved(Result):
         )
 
 
-def run(given: Prove) -> Proved:
+def run(request: Prove) -> Proved:
     """Run ``pykernel prove``.  The analysis uses the sizes in the spec, so it is slow for a large model."""
     from pykernel.gen import frama_c
     from pykernel.gen.proof import LEVELS, proof_of
 
-    level, call, timeout, output = given.from_, given.call, given.timeout, given.output
+    level, call, timeout, output = request.from_, request.call, request.timeout, request.output
     levels = (level,) if isinstance(level, str) else tuple(level)
     wanted = None if call is None else {call} if isinstance(call, str) else set(call)
     for each in levels:
@@ -90,20 +90,20 @@ def run(given: Prove) -> Proved:
             hint = did_you_mean(each, LEVELS, f"there are: {', '.join(LEVELS)}")
             raise UserError(f"{shown_option('from_')} {each!r} is not known; {hint}")
     tools = frama_c.require()
-    spec, _ = spec_and_memory(given.model)
-    if given.record is not None:
+    spec, _ = spec_and_memory(request.model)
+    if request.record is not None:
         from pykernel.gen import record as validity
 
-        validity.require_project(given.record, spec)
-        found = run(replace(given, record=None))
-        calls = Counter((row["level"], row["proved"]) for row in found.calls)
-        told = (
+        validity.require_project(request.record, spec)
+        result = run(replace(request, record=None))
+        calls = Counter((row["level"], row["proved"]) for row in result.calls)
+        level_counts = (
             f"{level}: {calls[level, True]} of {calls[level, True] + calls[level, False]} calls" for level in levels
         )
-        said = f"{found.verdict}; proved from {', '.join(told)}; {found.tools}, configuration {found.config_hash}"
-        validity.record_proof(given.record, spec, said)
-        return found
-    with given.watch.progress() as show:
+        said = f"{result.verdict}; proved from {', '.join(level_counts)}; {result.tools}, configuration {result.config_hash}"
+        validity.record_proof(request.record, spec, said)
+        return result
+    with request.watch.progress() as show:
         show(0.0, "writing the driver")
         proof = proof_of(spec, levels)
         if wanted is not None:
@@ -143,19 +143,19 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
             show(
                 (count + 1) / (len(calls) + 1), f"analysing {left[:60]}" if left else "proving the assertions about NaN"
             )
-        found = [one.result() for one in running]
-    steps = frozenset().union(*(finding.passed for finding in found))
+        findings = [one.result() for one in running]
+    steps = frozenset().union(*(finding.passed for finding in findings))
     proved, seconds = frama_c.prove_passed(steps, folder, macro, timeout)
-    rows = [_row(finding, steps - proved) for finding in found]
-    alarms = [_alarm(finding, alarm) for finding in found for alarm in finding.alarms]
+    rows = [_row(finding, steps - proved) for finding in findings]
+    alarms = [_alarm(finding, alarm) for finding in findings for alarm in finding.alarms]
     alarms += [
         _alarm(finding, frama_c.Alarm(PASSED, "", name, line, ""))
-        for finding in found
+        for finding in findings
         for name, line in sorted(finding.passed - proved)
     ]
     code = f"{identity(spec).config_hash:08x}"
-    ended = [finding.call for finding in found if finding.ended]
-    late = "".join(f", without {finding.call.name}, which took too long" for finding in found if not finding.ended)
+    ended = [finding.call for finding in findings if finding.ended]
+    late = "".join(f", without {finding.call.name}, which took too long" for finding in findings if not finding.ended)
     stepped = {name: proof.files[name] for name in sorted({name for name, _ in steps})}
     again = frama_c.makefile(ended, stepped, spec.name, f"{spec.name}, configuration {code}{late}")
     with whole_file(folder / "Makefile", lasting=False) as file:
@@ -168,25 +168,25 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
         findings=alarms,
         nan_steps=len(steps),
         proved_nan_steps=len(steps & proved),
-        seconds=round(seconds + sum(finding.seconds for finding in found), 1),
+        seconds=round(seconds + sum(finding.seconds for finding in findings), 1),
     )
 
 
-def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]:
+def _row(finding: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]:
     """Return a call's row in the report."""
-    call, (reached, statements) = found.call, found.statements
-    alarms = len(found.alarms) + len(found.passed & unproved)
-    proved = sum(found.checks.values())
-    begun, every = found.coverage.get(call.main, (0, 1))
-    why = found.why
-    if found.ended and begun < every:
+    call, (reached, statements) = finding.call, finding.statements
+    alarms = len(finding.alarms) + len(finding.passed & unproved)
+    proved = sum(finding.checks.values())
+    begun, every = finding.coverage.get(call.main, (0, 1))
+    why = finding.why
+    if finding.ended and begun < every:
         why = "the analysis found no path through this call, so nothing is proved"
-    elif found.ended and alarms:
+    elif finding.ended and alarms:
         why = f"{alarms} alarm{'s' if alarms > 1 else ''}"
-    elif found.ended and len(found.checks) < call.checks:
-        why = f"the analysis checked only {len(found.checks)} of {call.checks} ranges"
-    elif found.ended and (
-        left := [name.replace("answer_", "the answer ") for name, ok in found.checks.items() if not ok]
+    elif finding.ended and len(finding.checks) < call.checks:
+        why = f"the analysis checked only {len(finding.checks)} of {call.checks} ranges"
+    elif finding.ended and (
+        left := [name.replace("answer_", "the answer ") for name, ok in finding.checks.items() if not ok]
     ):
         why = (
             f"may take {', '.join(left)} out of its range"
@@ -203,14 +203,14 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
         "proved_ranges": proved,
         "statements": statements,
         "reached": reached,
-        "unreached": list(found.unreached),
-        "seconds": round(found.seconds, 1),
+        "unreached": list(finding.unreached),
+        "seconds": round(finding.seconds, 1),
     }
 
 
-def _alarm(found: Finding, alarm: Any) -> dict[str, Any]:
-    told = {"level": found.call.level, "call": found.call.name, "kind": alarm.kind, "meaning": alarm.meaning}
-    return told | vars(alarm) | {"stack": list(alarm.stack)}
+def _alarm(finding: Finding, alarm: Any) -> dict[str, Any]:
+    row = {"level": finding.call.level, "call": finding.call.name, "kind": alarm.kind, "meaning": alarm.meaning}
+    return row | vars(alarm) | {"stack": list(alarm.stack)}
 
 
 prove = function(Prove, run)

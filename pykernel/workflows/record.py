@@ -56,21 +56,21 @@ def is_recording(data: str) -> bool:
     return False
 
 
-def record(given: TableOf, out: Path) -> Found:
+def record(request: TableOf, out: Path) -> Found:
     """Write rows as they arrive, until the data ends, or until Ctrl-C or SIGTERM stops the recording."""
     for name in ("label", "like", "codes"):
-        if getattr(given, name) is not None:
+        if getattr(request, name) is not None:
             raise UserError(
-                f"{shown_option(name)} is for the conversion of a table, but {given.data} is a recording; leave {shown_option(name)} out"
+                f"{shown_option(name)} is for the conversion of a table, but {request.data} is a recording; leave {shown_option(name)} out"
             )
     if out.suffix.lower() != ".csv":
         raise UserError(
             f"{out}: a recording is written as text; give {shown_option('output')} a name that ends with .csv"
         )
-    source, began = str(given.data), time.monotonic()
-    heard = _Heard(source, words(given.inputs))
-    with given.watch.progress(None) as show, _Tables(out, given.force) as tables, _until_told():
-        for data in _pieces(source, given.watch.tell):
+    source, began = str(request.data), time.monotonic()
+    heard = _Heard(source, words(request.inputs))
+    with request.watch.progress(None) as show, _Tables(out, request.force) as tables, _until_stopped():
+        for data in _pieces(source, request.watch.tell):
             with whole_task():  # interrupts are delayed, so that no row is written partly or twice
                 for came in heard.feed(data):
                     tables.take(came, heard)
@@ -81,8 +81,8 @@ def record(given: TableOf, out: Path) -> Found:
     seconds = time.monotonic() - began
     times = np.array([float(cell or "nan") for cell in tables.times])
     uneven = intervals(tables.header[0], times, [], "") if len(times) else None
-    given.watch.data(tables.seen.report(file=source, times=uneven))
-    found = {
+    request.watch.data(tables.seen.report(file=source, times=uneven))
+    report = {
         "output": str(tables.files[0]),
         "files": list(map(str, tables.files)),
         "rows": tables.rows,
@@ -105,16 +105,16 @@ def record(given: TableOf, out: Path) -> Found:
         ("columns", ", ".join(tables.header)),
         ("bits", text if heard.text else bits),
     ]
-    return Found(found, document_of_parts(Facts(facts)))
+    return Found(report, document_of_parts(Facts(facts)))
 
 
 def _losses(tables: _Tables, heard: _Heard) -> str:
     """Say how many rows were lost or damaged."""
     what = "lines that are not rows" if heard.text else "damaged frames"
-    told = [f"{tables.lost:,} rows were lost; their cells are empty" if tables.lost else "no row was lost"]
-    told += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
-    told += [f"{heard.frames.early:,} frames came before the columns' names"] * bool(heard.frames.early)
-    return "; ".join(told)
+    sentences = [f"{tables.lost:,} rows were lost; their cells are empty" if tables.lost else "no row was lost"]
+    sentences += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
+    sentences += [f"{heard.frames.early:,} frames came before the columns' names"] * bool(heard.frames.early)
+    return "; ".join(sentences)
 
 
 def _show(show: Show, tables: _Tables, heard: _Heard, seconds: float) -> None:
@@ -134,7 +134,7 @@ def _show(show: Show, tables: _Tables, heard: _Heard, seconds: float) -> None:
 
 
 @contextmanager
-def _until_told() -> Iterator[None]:
+def _until_stopped() -> Iterator[None]:
     """Within the block, Ctrl-C or SIGTERM ends the recording in the same way as the end of the data."""
     here = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if here else None
@@ -197,12 +197,12 @@ def _reopened(url: str, baud: int) -> Line | None:
 class _Heard:
     """The data received: frames, or lines of text.
 
-    The data is treated as text if FEW consecutive lines with the same number of values arrive before any frame.  given: names for
+    The data is treated as text if FEW consecutive lines with the same number of values arrive before any frame.  column_names: names for
     the columns of text; they replace the names in the text.
     """
 
-    def __init__(self, source: str, given: Sequence[str]) -> None:
-        self.source, self.given, self.frames = source, given, Frames(source)
+    def __init__(self, source: str, column_names: Sequence[str]) -> None:
+        self.source, self.column_names, self.frames = source, column_names, Frames(source)
         self.text, self.lines, self.unread, self.bytes = False, b"", 0, 0
         self.names: list[str] | None = None
         self.words: list[str] | None = None
@@ -267,12 +267,12 @@ class _Heard:
                 yield from (Told("row", each) for each in self.before)
 
     def _named(self, count: int) -> list[str]:
-        if self.given and len(self.given) != count:
+        if self.column_names and len(self.column_names) != count:
             raise UserError(
-                f"{shown_option('inputs')} names {len(self.given)} columns, but a line of {self.source} has {count} cells"
+                f"{shown_option('inputs')} names {len(self.column_names)} columns, but a line of {self.source} has {count} cells"
             )
-        if self.given:
-            return list(self.given)
+        if self.column_names:
+            return list(self.column_names)
         there = self.words is not None and len({*self.words}) == count == len(self.words)
         return list(self.words or ()) if there else [f"x{j}" for j in range(count)]
 

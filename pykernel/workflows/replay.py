@@ -56,28 +56,30 @@ class _OnDevice:
             )
             raise UserError(f"{name}: holds no results to compare; record {what}")
         fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
-        found = {"ok": run.difference is None and not fields} | run.report() | {"fields": fields, "wrong": None}
-        if not found["ok"]:
+        report = {"ok": run.difference is None and not fields} | run.report() | {"fields": fields, "wrong": None}
+        if not report["ok"]:
             what = f"{name}, {run.difference}" if run.difference else f"{self.state[1]}: {fields[0]['field']} differs"  # type: ignore[index]
             advice = run.advice()
-            found["wrong"] = f"{what}; {advice}" if advice else what
-        return found
+            report["wrong"] = f"{what}; {advice}" if advice else what
+        return report
 
 
-def run(given: Replay) -> Found:
+def run(request: Replay) -> Found:
     """Replay a log, or the logs of many devices separately.  For many devices, the report's ``devices`` has a report for each device."""
-    spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.end, given.watch
+    spec, start, state, watch = spec_and_memory(request.model)[0], request.start, request.end, request.watch
     begins = (bytes_of(Path(start), MOST), str(start)) if start else None
-    if (many := recordings_of(given.data)) is None:
-        need_one(jobs=given.jobs)
-        path = str(given.data)
+    if (many := recordings_of(request.data)) is None:
+        need_one(jobs=request.jobs)
+        path = str(request.data)
         ends = (bytes_of(Path(state), MOST), str(state)) if state else None
         return _one(_OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch))
     need_none(end=state)
     if begins:
         Repeated(spec, *begins)  # raises UserError for an invalid state, before any log is read
-    found, unread = each_device(_OnDevice(spec, begins), many, given.jobs, watch, f"replaying {spec.name}")
-    devices: list[Mapping[str, Any]] = [{"device": device.name, "path": device.path} | told for device, told in found]
+    results, unread = each_device(_OnDevice(spec, begins), many, request.jobs, watch, f"replaying {spec.name}")
+    devices: list[Mapping[str, Any]] = [
+        {"device": device.name, "path": device.path} | result for device, result in results
+    ]
     differ = [each for each in devices if not each["ok"]]
     report = {
         "ok": not differ and not unread,

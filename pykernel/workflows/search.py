@@ -41,18 +41,23 @@ class Asked:
     report: the path of the page.  stated: the arguments that differ from their defaults, for the report.
     """
 
-    def __init__(self, given: Plan) -> None:
-        self.many = recordings_of(given.data)
-        self.files = [str(given.data)] if isinstance(given.data, str | Path) else [*map(str, given.data)]
-        self.data = str(given.data) if self.many is None else self.many.source
-        self.delay, self.jobs, self.output, self.watch = given.delay, given.jobs, Path(given.output), given.watch
+    def __init__(self, request: Plan) -> None:
+        self.many = recordings_of(request.data)
+        self.files = [str(request.data)] if isinstance(request.data, str | Path) else [*map(str, request.data)]
+        self.data = str(request.data) if self.many is None else self.many.source
+        self.delay, self.jobs, self.output, self.watch = (
+            request.delay,
+            request.jobs,
+            Path(request.output),
+            request.watch,
+        )
         self.read: dict[str, Any] = {}
         """A description of the data as it was read, as plain values."""
         self.max_abs: float | None = None
         """[input] max_abs, if it was derived from the data."""
         self.report, self.stated = (
-            self.output / "report.html" if given.report is None else Path(given.report),
-            stated(given),
+            self.output / "report.html" if request.report is None else Path(request.report),
+            stated(request),
         )
         if self.many is not None:
             self.stated["data"] = self.data
@@ -62,7 +67,7 @@ class Asked:
 
 def table_read(table: Table, base: Mapping[str, Any]) -> Section:
     """Return the section of a report that describes the table as it was read.  base: a spec's content, which names the columns."""
-    from pykernel.report.common import table_read as told
+    from pykernel.report.common import table_read as table_section
 
     labels = None if table.y is None or table.of_classes else np.asarray(table.y, np.float64).reshape(len(table.x), -1)
     input, label = base["input"] if table.stage is None else dump(table.stage.plain)["input"], base.get("label", {})
@@ -70,10 +75,10 @@ def table_read(table: Table, base: Mapping[str, Any]) -> Section:
     wanted = label.get("columns") or [label.get("column") or "label"]
     ranges = Ranges([*columns, *(wanted if labels is not None else [])])
     ranges.add(table.x if labels is None else np.column_stack([table.x, labels]))
-    return told(ranges.report(), ranges.courses(), ranges.rows)
+    return table_section(ranges.report(), ranges.courses(), ranges.rows)
 
 
-def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
+def only(value: Words) -> tuple[list[str] | None, list[str] | None]:
     """Return the rules and the techniques to try; None for all.
 
     A word is a rule, a technique, or a rule and a technique separated by a slash.  Raises UserError for any other word.
@@ -81,7 +86,7 @@ def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
     known, named = (*rules(), *monitors()), (*techniques(), *WAYS)
     parts = [
         word.partition("/") if "/" in word or word in known else ("", "", word)
-        for word in words(given if isinstance(given, str) else ",".join(given or ()))
+        for word in words(value if isinstance(value, str) else ",".join(value or ()))
     ]
     for rule, _, technique in parts:
         need_known(rule or technique, (*known, *named), "only")
@@ -138,26 +143,26 @@ def planned_data(
     if options.many is not None:
         name = options.data
         with watch.progress(options.many.size) as show:
-            found = infer(options.many, name, words(inputs), label, show)
+            inferred = infer(options.many, name, words(inputs), label, show)
     else:
         with opened(options.data, watch) as (name, file, show):
-            found = infer(file, name, words(inputs), label, show)
-        noted(found.data, options.data)
-    content = found.content
-    options.max_abs = content["input"]["max_abs"] = input_limit(found.x, sentinels(found.data))
+            inferred = infer(file, name, words(inputs), label, show)
+        noted(inferred.data, options.data)
+    content = inferred.content
+    options.max_abs = content["input"]["max_abs"] = input_limit(inferred.x, sentinels(inferred.data))
     make_spec(content, name)  # raises UserError for names that no spec can contain, before any computation starts
-    labels = None if found.column is None else found.y
-    options.read = found.data
-    for code in sorted({each for each in sentinels(found.data) if abs(each) <= options.max_abs}):
+    labels = None if inferred.column is None else inferred.y
+    options.read = inferred.data
+    for code in sorted({each for each in sentinels(inferred.data) if abs(each) <= options.max_abs}):
         watch.warn(
             f"{code:g} stands for missing values, but measured inputs are just as large, so the device cannot refuse {code:g}: "
             "the firmware must replace it by NaN"
         )
-    if found.device is None:
-        return content, recent(watch, found.x, labels, options.delay), found.assumed
-    ends = np.cumsum(np.bincount(found.device))[:-1]
-    parts = list(zip(np.split(found.x, ends), np.split(found.y, ends), strict=True))
-    return content, fleet(options, parts, labels is None, options.delay), found.assumed
+    if inferred.device is None:
+        return content, recent(watch, inferred.x, labels, options.delay), inferred.assumed
+    ends = np.cumsum(np.bincount(inferred.device))[:-1]
+    parts = list(zip(np.split(inferred.x, ends), np.split(inferred.y, ends), strict=True))
+    return content, fleet(options, parts, labels is None, options.delay), inferred.assumed
 
 
 MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
@@ -296,8 +301,8 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
         x, y = stage.steps()
     raw.need_steps(options.data, len(x))
     watch.data(options.read)
-    if told := gaps_sentence(stage.raw_rows, len(x)):
-        watch.tell(f"gaps     {told}")
+    if gaps := gaps_sentence(stage.raw_rows, len(x)):
+        watch.tell(f"gaps     {gaps}")
     _tell_steps(spec, raw, len(x), options)
     return x, y, delay, stage
 

@@ -36,17 +36,17 @@ Often = tuple[int, int, int]
 """The arguments delay, refresh_every and train_every."""
 
 
-def run(given: Simulate) -> Simulated | SimulatedDevices:
+def run(request: Simulate) -> Simulated | SimulatedDevices:
     """Run ``pykernel simulate``.
 
     Cost: a prediction and an update for each row, in constant memory.  Each change that the advice tries costs as much
     again.
     """
-    spec, _ = spec_and_memory(given.model)
+    spec, _ = spec_and_memory(request.model)
     need_ram(spec)
-    often: Often = (given.delay, given.refresh_every, given.train_every)
-    files = {name: Path(path) if (path := getattr(given, name)) else None for name in ("output", "report", "save")}
-    data = given.data
+    often: Often = (request.delay, request.refresh_every, request.train_every)
+    files = {name: Path(path) if (path := getattr(request, name)) else None for name in ("output", "report", "save")}
+    data = request.data
     for path in files.values():
         if path is not None and isinstance(data, str | Path):
             need_not_data(path, str(data))
@@ -54,39 +54,43 @@ def run(given: Simulate) -> Simulated | SimulatedDevices:
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     if (many := recordings_of(data)) is not None:
-        return _each(spec, often, many, files, given)
-    need_one(jobs=given.jobs)
+        return _each(spec, often, many, files, request)
+    need_one(jobs=request.jobs)
     recording = Recorded(spec, data)  # type: ignore[arg-type]
     need_different(list(files.values()))
-    return _one(spec, often, recording, files, given)
+    return _one(spec, often, recording, files, request)
 
 
-def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path | None], given: Simulate) -> Simulated:
+def _one(
+    spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path | None], request: Simulate
+) -> Simulated:
     """Simulate one device."""
-    watch, page = given.watch, files["report"]
+    watch, page = request.watch, files["report"]
     pipeline = _pipeline(spec, often, recording, watch)
-    if given.start is not None:
-        pipeline.go_on(started(spec, given.start, watch))
+    if request.start is not None:
+        pipeline.go_on(started(spec, request.start, watch))
     simulation, seen = pipeline.simulation, Seen(spec, pipeline.simulation, recording.path)
     with all_or_none():
         state = pipeline.run(recording, watch, files["output"], files["save"], seen)
         try:
             with watch.progress(None) as show:
-                report = _report(recording, simulation, _trial(recording, given.refresh_every, simulation.delay, show))
+                report = _report(
+                    recording, simulation, _trial(recording, request.refresh_every, simulation.delay, show)
+                )
         except KeyboardInterrupt:  # only the report is missing: the files that were written so far are kept
             report = {}
         if report:
             report |= {key: str(path) if path else None for key, path in files.items()}
             report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
-        found = Simulated(report, simulation, seen, stated(given))
+        result = Simulated(report, simulation, seen, stated(request))
         if report and page is not None:
-            found.page.write(page)
+            result.page.write(page)
     if not report:
         kept = " and ".join(str(path) for path in files.values() if path and path != page)
         raise Interrupted(
             f"; all rows were simulated, and only the report is missing: see {kept}" if kept else UNWRITTEN
         )
-    return found
+    return result
 
 
 def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pipeline:
@@ -187,27 +191,27 @@ class _OnDevice:
 
 
 def _each(
-    spec: Spec, often: Often, many: Recordings, files: Mapping[str, Path | None], given: Simulate
+    spec: Spec, often: Often, many: Recordings, files: Mapping[str, Path | None], request: Simulate
 ) -> SimulatedDevices:
     """Simulate many devices separately, and report on all of them together."""
     need_none(output=files["output"])
-    page, save, watch = files["report"], files["save"], given.watch
+    page, save, watch = files["report"], files["save"], request.watch
     require_columns(spec)
     Pipeline(spec, *often)  # raises UserError for invalid arguments, before any recording is read
-    begins = None if given.start is None else snapshot.saved(spec, started(spec, given.start, watch))
+    begins = None if request.start is None else snapshot.saved(spec, started(spec, request.start, watch))
     work = _OnDevice(spec, often, begins, save is not None)
-    found, unread = each_device(work, many, given.jobs, watch, f"running {spec.name}")
-    states = {device.name: bytes.fromhex(told.pop("state")) for device, told in found if "state" in told}
-    report = devices.simulated(found, unread, many, spec) | {"delay": given.delay}
+    results, unread = each_device(work, many, request.jobs, watch, f"running {spec.name}")
+    states = {device.name: bytes.fromhex(result.pop("state")) for device, result in results if "state" in result}
+    report = devices.simulated(results, unread, many, spec) | {"delay": request.delay}
     report |= {"output": None, "report": str(page) if page else None, "save": str(save) if save else None}
-    noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
+    noticed = [f"{device.name}: {line}" for device, result in results for line in data_sentences(result["data"])[:1]]
     if noticed:
         more = f" ({len(noticed):,} devices have such notes; see the JSON report)" if len(noticed) > 1 else ""
         watch.note(f"data     {noticed[0]}{more}")
-    warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
+    warned = [f"{device.name}: {result['warnings'][0]}" for device, result in results if result["warnings"]]
     more = f"; {len(warned):,} devices have warnings" if len(warned) > 1 else ""
     report["warnings"] = [first + more for first in warned[:1]]
-    simulated = SimulatedDevices(report, stated(given) | {"data": many.source})
+    simulated = SimulatedDevices(report, stated(request) | {"data": many.source})
     with all_or_none(save):
         for name, state in states.items():
             with whole_file(Path(save or ".") / f"{name}.bin", parents=True) as file:

@@ -41,7 +41,7 @@ class Simulated(Result):
         from pykernel.report.simulated import simulated
 
         seen, simulation, spec = self.seen, self.simulation, self.seen.spec
-        told = f"NAME_hash returns this hash after these {simulation.rows:,} rows; pykernel check --data runs the C code and compares its hash with this one"
+        hash_sentence = f"NAME_hash returns this hash after these {simulation.rows:,} rows; pykernel check --data runs the C code and compares its hash with this one"
         memory = simulation.model.memory if spec.signal is None and not self.report.get("delay") else None
         read = common.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
         times, unit = functools.cache(seen.times), unit_of(self.report)
@@ -50,7 +50,7 @@ class Simulated(Result):
             plots = _course(simulation, plot, unit)
         else:
             plots = _errors(simulation, seen, plot, unit)
-        model = lambda: common.inside(inside(spec, memory, told))  # noqa: E731
+        model = lambda: common.inside(inside(spec, memory, hash_sentence))  # noqa: E731
         return simulated(self.report, self.asked, rule, read, plots, times, model)
 
     @property
@@ -97,8 +97,8 @@ def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dic
         listed = simulation.alarms.listed
         rows = np.array([(alarm["first_row"] + alarm["last_row"]) / 2 for alarm in listed])
         blamed = np.array([alarm["input"] for alarm in listed], object)
-        found = Counter(blamed).most_common(LABELS)
-        lanes = [Lane("alarms", rows), *(Lane(name, rows[blamed == name]) for name, _ in found)]
+        most_blamed = Counter(blamed).most_common(LABELS)
+        lanes = [Lane("alarms", rows), *(Lane(name, rows[blamed == name]) for name, _ in most_blamed)]
     lines = [Line(f"{name}, mean", at, y, kind) for name, y, kind in zip(names, there["mean"].T, kinds, strict=False)]
     if np.isfinite(there["threshold"]).any():
         lines += [Line("threshold", at, there["threshold"], "c1"), Line("level, highest", at, there["level"], "model")]
@@ -128,17 +128,17 @@ def _errors(simulation: Simulation, seen: Seen, plot: Callable[..., Plot], unit:
 
 def _forecasts(seen: Seen, plot: Callable[..., Plot], unit: str) -> list[Plot]:
     rows, high, low = seen.forecasts.lines()
-    found = []
+    plots = []
     for i, label in enumerate(seen.shown):
         lines = [
             Line(name, rows, high[:, j], kind, None if low is None else low[:, j])
             for j, name, kind in ((2 * i, "truth", "truth"), (2 * i + 1, "forecast", "model thin"))
         ]
-        found.append(plot(f"{label}: all {unit}s", ylabel=label, lines=lines))
+        plots.append(plot(f"{label}: all {unit}s", ylabel=label, lines=lines))
         if len(rows) > 2 * LATEST:
             latest = [each.latest(LATEST) for each in lines]
-            found.append(plot(f"{label}: the end", ylabel=label, lines=latest))
-    return found
+            plots.append(plot(f"{label}: the end", ylabel=label, lines=latest))
+    return plots
 
 
 def _intervals(simulation: Simulation, plot: Callable[..., Plot], unit: str) -> list[Plot]:

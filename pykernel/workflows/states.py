@@ -22,17 +22,17 @@ def _read(spec: Spec, path: Path) -> Snapshot:
     return read(spec, bytes_of(path, most_bytes(spec)), str(path))
 
 
-def show(given: Show) -> Found:
+def show(request: Show) -> Found:
     """Show each field's range and values; or, for two states, the fields that differ."""
-    found = [_read(given.model, Path(file)) for file in given.files]
-    if len(found) > 2:
-        raise UserError(f"{len(found)} states are given; give one, or two to compare")
-    if len(found) == 2:
-        return _differences(difference(*found), *given.files)
-    (state,) = found
+    snapshots = [_read(request.model, Path(file)) for file in request.files]
+    if len(snapshots) > 2:
+        raise UserError(f"{len(snapshots)} states are given; give one, or two to compare")
+    if len(snapshots) == 2:
+        return _differences(difference(*snapshots), *request.files)
+    (state,) = snapshots
     fields = state.ranges()
     report = {
-        "name": given.model.name,
+        "name": request.model.name,
         "state_kind": f"{state.state_kind:08x}",
         "sequence": state.sequence,
         "state_hash": f"{state.state_hash:08x}",
@@ -72,11 +72,11 @@ def shown(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
-def migrate(given: Migrate) -> Found:
+def migrate(request: Migrate) -> Found:
     """Convert a state for a changed spec, and write it."""
-    out, state = Path(given.output or ""), Path(given.state)
-    need_free(out, str(state), given.force)
-    made = conversion.migrate(given.old, bytes_of(state, most_bytes(given.old)), given.new, str(state))
+    out, state = Path(request.output or ""), Path(request.state)
+    need_free(out, str(state), request.force)
+    made = conversion.migrate(request.old, bytes_of(state, most_bytes(request.old)), request.new, str(state))
     with whole_file(out) as file:
         file.write(made.data)
     report = {"output": str(out), "changed": list(made.changed), "vectors": made.vectors, "removed": made.removed}
@@ -86,28 +86,28 @@ def migrate(given: Migrate) -> Found:
     return Found(report, document_of_parts(Sentence(changed), Sentence(vectors)))
 
 
-def merged(given: Merge) -> Merged:
+def merged(request: Merge) -> Merged:
     """Merge the states of several devices into one, and write it."""
-    if given.output is not None and not isinstance(given.states[0], bytes):
-        need_free(Path(given.output), str(given.states[0]), given.force)
+    if request.output is not None and not isinstance(request.states[0], bytes):
+        need_free(Path(request.output), str(request.states[0]), request.force)
     devices: list[Path | bytes] = []
-    for each in given.states:
+    for each in request.states:
         path = each if isinstance(each, bytes) else Path(each)
-        found = sorted(path.glob("*.bin")) if isinstance(path, Path) and path.is_dir() else [path]
-        if not found:
+        snapshots = sorted(path.glob("*.bin")) if isinstance(path, Path) and path.is_dir() else [path]
+        if not snapshots:
             raise UserError(f"{each!s}: has no .bin file; give the snapshots of the devices")
-        devices += found
+        devices += snapshots
     names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(devices)]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
         raise UserError(f"{twice[0]} is given twice; give one state from each device")
-    if given.output is not None:
-        need_different([Path(given.output), *(each for each in devices if isinstance(each, Path))])
-    most = most_bytes(given.spec) if given.spec.program.persistent else 1
+    if request.output is not None:
+        need_different([Path(request.output), *(each for each in devices if isinstance(each, Path))])
+    most = most_bytes(request.spec) if request.spec.program.persistent else 1
     read = [each if isinstance(each, bytes) else bytes_of(each, most) for each in devices]
-    given.watch.tell(f"merging {len(read)} states of {given.spec.name}")
-    made = merging.merge(given.spec, dict(zip(names, read, strict=True)), given.into, given.watch)
-    if given.output is not None:
-        with whole_file(Path(given.output)) as file:
+    request.watch.tell(f"merging {len(read)} states of {request.spec.name}")
+    made = merging.merge(request.spec, dict(zip(names, read, strict=True)), request.into, request.watch)
+    if request.output is not None:
+        with whole_file(Path(request.output)) as file:
             file.write(made.data)
     return made
 
@@ -120,11 +120,11 @@ WAYS = {
 """Way of merging -> a sentence about it."""
 
 
-def run_merge(given: Merge) -> Found:
+def run_merge(request: Merge) -> Found:
     """Run ``pykernel state merge``."""
-    made = merged(given)
+    made = merged(request)
     report = {
-        "output": str(given.output),
+        "output": str(request.output),
         "name": made.spec.name,
         "way": made.way,
         "devices": [{"device": name, "deviation": each} for name, each in made.deviations.items()],
@@ -135,7 +135,7 @@ def run_merge(given: Merge) -> Found:
     rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.deviations.items()]
     left = f"the merged model's answers differ from the devices' joint answers by {formatted_number(made.left)} standard deviations (root mean square)"
     page = document_of_parts(
-        Table(("device", "deviation"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
+        Table(("device", "deviation"), rows, title=f"{request.output}: {len(rows)} devices; {WAYS[made.way]}"),
         Sentence("" if made.left is None else left),
         Sentence(f"state's hash: {report['state_hash']}"),
     )

@@ -64,15 +64,15 @@ class SvmJob(Job):
 
     def vectors(self) -> int:
         self.need_possible()
-        given, limit = self.options.n_max or self.in_a_minute, self.limit
-        if limit is not None and self.options.kernel != "linear" and (fits := self.fitting(limit)) < given:
+        wanted, limit = self.options.n_max or self.in_a_minute, self.limit
+        if limit is not None and self.options.kernel != "linear" and (fits := self.fitting(limit)) < wanted:
             return self.fewer(fits, limit)
         rows, n_max = len(self.train), shown_option("n_max")
-        if self.options.n_max is None and given < min(MOST, rows):
+        if self.options.n_max is None and wanted < min(MOST, rows):
             self.table.assumed.append(
-                f"at most {given:,} vectors for {rows:,} rows, so that training takes about a minute; {n_max} sets another number"
+                f"at most {wanted:,} vectors for {rows:,} rows, so that training takes about a minute; {n_max} sets another number"
             )
-        return given
+        return wanted
 
     @property
     def in_a_minute(self) -> int:
@@ -145,9 +145,9 @@ class SvmJob(Job):
         for cell in cells:
             best.setdefault(cell["width"], cell)
         taken = ({name: machine._mercer_kernel.width} if name else {}) | {"ridge": self.ridge / machine.C_}
-        told = [*self.table.warnings]
+        warned = [*self.table.warnings]
         typical = 1.0 if classes else root_of_mean_square(machine.cv_error_)
-        told += self.too_coarse(made, typical, f"use larger ridges, or {shown_option('precision', 'float64')}")
+        warned += self.too_coarse(made, typical, f"use larger ridges, or {shown_option('precision', 'float64')}")
         basis = None if self.sparse else machine.reduced_.basis
         return self.report_of(made, machine.kernel_) | {
             "cv": machine.cv,
@@ -169,5 +169,5 @@ class SvmJob(Job):
             "interrupted": machine.interrupted_,
             "flash_bytes": made.size,
             "rounding": made.rounding,
-            "warnings": told,
+            "warnings": warned,
         }

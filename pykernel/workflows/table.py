@@ -33,28 +33,28 @@ Converted = tuple[dict[str, Any], int]
 """A description of the table as it was read (its inputs are the written columns), and the number of written rows."""
 
 
-def run(given: TableOf) -> Found:
+def run(request: TableOf) -> Found:
     """Run ``pykernel table``."""
-    data, out, columns, precision = str(given.data), Path(given.output), words(given.inputs), given.precision
-    need_free(out, data, given.force)
+    data, out, columns, precision = str(request.data), Path(request.output), words(request.inputs), request.precision
+    need_free(out, data, request.force)
     if is_recording(data):
-        return record(given, out)
+        return record(request, out)
     to_text, text = out.suffix.lower() == ".csv", data == "-" or Path(data).suffix.lower() in TEXTS
     if to_text:
-        need_free(notes_of(out), data, given.force)
+        need_free(notes_of(out), data, request.force)
         if not text:
             raise UserError(
                 f"{data}: is not a text table, such as CSV, and only text tables can be converted to .csv; give {shown_option('output')} a name that ends with .npy"
             )
-        if given.like is not None and (columns or given.label is not None):
+        if request.like is not None and (columns or request.label is not None):
             raise UserError(
                 f"{shown_option('like')} decides which columns are written; leave {shown_option('inputs')} and {shown_option('label')} out"
             )
-        like = None if given.like is None else Path(given.like)
-        codes = [] if given.codes is None else numbers(given.codes, "codes")
+        like = None if request.like is None else Path(request.like)
+        codes = [] if request.codes is None else numbers(request.codes, "codes")
         if not all(map(math.isfinite, codes)):
-            raise UserError(f"{shown_option('codes')} is {given.codes}; give only finite numbers")
-        read, origins = prepare_table(data, out, columns, given.label, given.watch, like, codes)
+            raise UserError(f"{shown_option('codes')} is {request.codes}; give only finite numbers")
+        read, origins = prepare_table(data, out, columns, request.label, request.watch, like, codes)
         made = {new: origin.how for new, origin in origins.items() if origin.how != new}
         report = {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
         file = f"{out}, {read['rows']:,} rows; the device must compute its inputs in the same way"
@@ -62,11 +62,11 @@ def run(given: TableOf) -> Found:
         facts = [*(("made", f"{each} = {how}") for each, how in made.items()), ("file", file), ("notes", noted)]
         return Found(report, document_of_parts(Facts(facts)))
     for name in ("like", "label", "codes"):
-        if getattr(given, name) is not None:
+        if getattr(request, name) is not None:
             raise UserError(
                 f"{shown_option(name)} is for a .csv file, but {out} is not one; leave {shown_option(name)} out"
             )
-    read, rows = (convert_csv if text else convert_table)(data, out, columns, np.dtype(precision), given.watch)
+    read, rows = (convert_csv if text else convert_table)(data, out, columns, np.dtype(precision), request.watch)
     names = read["inputs"]
     columned = ", ".join(f"{j}: {each}" for j, each in enumerate(names))
     file = f"{out}, {rows:,} rows of {precision}, {out.stat().st_size:,} bytes"
@@ -97,8 +97,8 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
     """
     header: list[str] = []
 
-    def choose(found: list[str]) -> dict[str, str]:
-        header.extend(wanted or filter(None, found))
+    def choose(columns: list[str]) -> dict[str, str]:
+        header.extend(wanted or filter(None, columns))
         return dict.fromkeys(header, "numbers")
 
     names: list[str] = []

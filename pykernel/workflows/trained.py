@@ -50,11 +50,11 @@ class TrainedJob(Job):
         return cls(options, table, train, test, options.standardise is not False)
 
     def vectors(self) -> int:
-        rows, given, limit = len(self.train), self.options.n_max, self.limit
+        rows, n_max, limit = len(self.train), self.options.n_max, self.limit
         self.need_possible()
         if limit is None:
-            return given or min(USUAL, rows)
-        fits, wanted = self.fitting(limit), given or min(MOST, rows)
+            return n_max or min(USUAL, rows)
+        fits, wanted = self.fitting(limit), n_max or min(MOST, rows)
         return wanted if fits >= wanted else self.fewer(fits, limit)
 
     def machine(self, vectors: int | None) -> Any:
@@ -85,10 +85,10 @@ class TrainedJob(Job):
         if not classes and machine.loss == "squared":
             errors["corrected"] = root_of_mean_square(machine.cv_error_ + machine.optimism_)
         linear = f"a linear model is as good on left-out rows; use a linear model ({shown_option('kernel', 'linear')}), or other inputs"
-        told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
+        warned = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         # for classes, the functions are log odds, and 1 is taken as their typical error
         typical = 1.0 if classes else root_of_mean_square(machine.cv_error_)
-        told += self.too_coarse(
+        warned += self.too_coarse(
             made, typical, f"use {shown_option('precision', 'float64')}, or float32 in place of int16"
         )
         taken = {
@@ -111,5 +111,5 @@ class TrainedJob(Job):
             "flash_bytes": made.size,
             "rounding": made.rounding,
             "interrupted": machine.interrupted_,
-            "warnings": told,
+            "warnings": warned,
         }
