@@ -289,9 +289,18 @@ def test_the_map_of_errors_rings_the_taken_cell_and_paints_it_darkest(widths, la
 
 def test_ticks_are_as_people_write_them():
     axis = figures.Axis(0, 8645, 100)
-    assert [figures.tick(value) for value in axis.ticks()] == ["0", "2,000", "4,000", "6,000", "8,000"]
-    assert [figures.tick(value) for value in figures.Axis(0.013, 900, 9, True).ticks()] == ["0.1", "1", "10", "100"]
-    assert figures.tick(0.25) == "0.25" and figures.tick(-1500) == "-1,500" and figures.tick(3e-7) == "3e-07"
+    assert [figures.axis_tick(value) for value in axis.ticks()] == ["0", "2,000", "4,000", "6,000", "8,000"]
+    assert [figures.axis_tick(value) for value in figures.Axis(0.013, 900, 9, True).ticks()] == [
+        "0.1",
+        "1",
+        "10",
+        "100",
+    ]
+    assert (
+        figures.axis_tick(0.25) == "0.25"
+        and figures.axis_tick(-1500) == "-1,500"
+        and figures.axis_tick(3e-7) == "3e-07"
+    )
 
 
 def dated(path: Path, rows: int, minutes: int, stamp="{:%Y-%m-%d %H:%M}") -> Path:
