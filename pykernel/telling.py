@@ -97,7 +97,8 @@ def error_and_deviation(figures: Mapping[str, Any] | None) -> str:
     return (
         ""
         if figures is None
-        else f"{formatted_number(figures['error'])} ± {formatted_number(figures.get('within', figures.get('deviation')))}"
+        else f"{formatted_number(figures['error'])} ± "
+        f"{formatted_number(figures.get('within', figures.get('deviation')))}"
     )
 
 
@@ -499,7 +500,10 @@ def monitor_sentence(row: Mapping[str, Any]) -> str:
     """Describe a monitor: the estimated share of faults that it misses, its false-alarm rate, and its size."""
     errors = row["learning"]
     missed = f"misses {percent(errors['error'])} ± {percent(errors['within'])} of the faults"
-    return f"{row['model']}, {missed}, {percent(errors['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
+    return (
+        f"{row['model']}, {missed}, {percent(errors['other_rows'])} of the other rows in alarm, "
+        f"{byte_count(row['bytes'])}"
+    )
 
 
 KINDS = {
@@ -532,7 +536,10 @@ def missed_kinds_sentence(missed: Mapping[str, Sequence[int]]) -> str:
 def against_monitors_sentence(comparison: Mapping[str, Any]) -> str:
     """Compare a monitor with the best simple monitor."""
     if comparison["winner"] is None:
-        return f"{comparison['simple']}, {byte_count(comparison['bytes'])}, detects as many faults: a few lines of C code are enough"
+        return (
+            f"{comparison['simple']}, {byte_count(comparison['bytes'])}, detects as many faults: "
+            "a few lines of C code are enough"
+        )
     misses = f"{comparison['simple']} misses {percent(comparison['error'])} at the same false-alarm rate"
     if comparison["winner"] == "model":
         return misses
@@ -589,7 +596,8 @@ def chosen_model_sentence(report: Mapping[str, Any], shown: Callable[[float], st
         errors = f"{shown(choice['error'])} against {shown(choice['own'])}"
         sizes = f"{byte_count(winner['bytes'])} instead of {byte_count(choice['bytes'])}"
         parts.append(
-            f"{choice['model']} has the smaller error, {errors}, but {CHOICE[choice['why']]}, and the planned model takes {sizes}"
+            f"{choice['model']} has the smaller error, {errors}, but {CHOICE[choice['why']]}, and the planned model takes "
+            f"{sizes}"
         )
     if "other_rows" in winner["promise"] and not _nearly_equal(choice["own"], winner["promise"]["error"]):
         parts.append(
@@ -602,13 +610,19 @@ def error_growth_sentence(promise: Mapping[str, Any]) -> str:
     """Say that errors grow along the table, and give the first and the last error.  If errors do not grow, return ""."""
     if "last" not in promise:
         return ""
-    ends = f"{formatted_number(promise['first'])} at the beginning of the judged rows to {formatted_number(promise['last'])} at their end"
+    ends = (
+        f"{formatted_number(promise['first'])} at the beginning of the judged rows to "
+        f"{formatted_number(promise['last'])} at their end"
+    )
     return f"errors grow along the table, from {ends}: expect larger errors on later rows"
 
 
 def promise_sentence(promise: Mapping[str, Any], shown: Callable[[float], str] = formatted_number) -> str:
     """Say whether a frozen model's error is within the range that was promised."""
-    errors = f"{shown(promise['here'])} over all rows, where {shown(promise['error'])} ± {shown(promise['within'])} was promised"
+    errors = (
+        f"{shown(promise['here'])} over all rows, where {shown(promise['error'])} ± {shown(promise['within'])} "
+        "was promised"
+    )
     return errors if promise["kept"] else f"{errors}: these rows are unlike the training rows"
 
 
@@ -659,7 +673,10 @@ def against_simple_sentence(comparison: Mapping[str, Any]) -> str:
     if comparison["ratio"] is None:
         sentence = f"{comparison['winner'] or 'neither'} is better: {errors} for {comparison['simple']}"
     else:
-        sentence = f"{ratio_to_simple(comparison)} times the error of {comparison['simple']}, the best simple predictor: {errors}"
+        sentence = (
+            f"{ratio_to_simple(comparison)} times the error of {comparison['simple']}, the best simple predictor: "
+            f"{errors}"
+        )
     if comparison["winner"] == "model":
         return sentence
     if comparison["winner"] is None:

@@ -210,7 +210,10 @@ def _alarms(
     title = f"{count:,} alarm{'s' * (count > 1)}, {alarms['samples']:,} {unit}s in alarm"
     if count > SUREST:
         title += f"; the {SUREST} surest{f' of the first {len(every):,}' if count > len(every) else ''}:"
-    end = f"at the end the level is {formatted_number(alarms['level'])}, the threshold {formatted_number(alarms['threshold'])}"
+    end = (
+        f"at the end the level is {formatted_number(alarms['level'])}, "
+        f"the threshold {formatted_number(alarms['threshold'])}"
+    )
     sentences = [end if count else f"no alarm; {end}"]
     if beginning := report.get("beginning"):
         sentences += _beginning(beginning, unit)

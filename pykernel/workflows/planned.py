@@ -193,7 +193,8 @@ def spec_comment(report: Mapping[str, Any], data: str) -> str:
     expected = winner["promise"]
     alarms = f", other rows in alarm {percent(expected['other_rows'])}" if "other_rows" in expected else ""
     lines = [
-        f"Planned from {Path(data).name}, {rows_with_unit(report)}; {MEASURES[report['measure']]} on {judged_rows_phrase(report)}:",
+        f"Planned from {Path(data).name}, {rows_with_unit(report)}; {MEASURES[report['measure']]} on "
+        f"{judged_rows_phrase(report)}:",
         f"{winner['model']} {error_and_deviation(expected)}{alarms}{instead}",
         *conditions_sentences(report),
         *(

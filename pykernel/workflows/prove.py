@@ -100,7 +100,10 @@ def run(request: Prove) -> Proved:
         level_counts = (
             f"{level}: {calls[level, True]} of {calls[level, True] + calls[level, False]} calls" for level in levels
         )
-        said = f"{result.verdict}; proved from {', '.join(level_counts)}; {result.tools}, configuration {result.config_hash}"
+        said = (
+            f"{result.verdict}; proved from {', '.join(level_counts)}; {result.tools}, "
+            f"configuration {result.config_hash}"
+        )
         validity.record_proof(request.record, spec, said)
         return result
     with request.watch.progress() as show:
