@@ -155,7 +155,7 @@ LEARNED = "{} A sample without any input is refused with REFUSED_INPUT."
 def with_stand_ins(inner: Program, what: str) -> Program:
     """Build the program around an inner program; the result is cached.  what: the words that name the replacement in
     the documentation, such as "its mean"."""
-    told = ASKED.format(what)
+    asked = ASKED.format(what)
     structs = (*inner.structs, Completed)
     around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})
     # the inner model's functions get new names, under which the outer functions call them
@@ -169,11 +169,11 @@ def with_stand_ins(inner: Program, what: str) -> Program:
         own[complete] = complete_by_center
 
     def completed(entry: Entry) -> Entry:
-        last, learned = [*entry.kernel.params][-1], {"LEARNED": f"{entry.kernel.doc}\n\n{LEARNED.format(told)}"}
+        last, learned = [*entry.kernel.params][-1], {"LEARNED": f"{entry.kernel.doc}\n\n{LEARNED.format(asked)}"}
         kernel, own_call, stand_ins = learn, learn_whole, {Truth: inner.label, **learned}
         if entry.kind == "question":
             doc = re.sub(rf"\b{last}\b", "y", entry.kernel.doc)
-            stand_ins = {Answer: entry.kernel.params[last], "ASKED": f"{doc}\n\n{told}"}
+            stand_ins = {Answer: entry.kernel.params[last], "ASKED": f"{doc}\n\n{asked}"}
             kernel, own_call = ask, ask_whole
         elif inner.label is None or entry.kind == "promise":
             kernel, own_call, stand_ins = learn_alone, learn_whole_alone, learned

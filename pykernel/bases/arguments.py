@@ -26,13 +26,13 @@ def checked_count(value: Any, name: str, least: int, most: int | None = None) ->
     return count
 
 
-def checked_fraction(value: Any, name: str, least: float, told: str) -> float:
+def checked_fraction(value: Any, name: str, least: float, least_text: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not least <= number < 1:
-        raise UserError(f"{name} is {value!r}; it must be a number {told} and less than 1")
+        raise UserError(f"{name} is {value!r}; it must be a number {least_text} and less than 1")
     return number
 
 
@@ -42,10 +42,10 @@ def checked_positive(value: Any, name: str) -> float:
     return float(value)
 
 
-def checked_numbers(given: Any, what: str) -> np.ndarray:
+def checked_numbers(array: Any, what: str) -> np.ndarray:
     """Return the numbers as a float64 array.  All must be finite."""
     try:
-        values = np.asarray(given, np.float64)
+        values = np.asarray(array, np.float64)
     except (TypeError, ValueError):
         raise UserError(f"{what} must be numbers") from None
     if not np.isfinite(values).all():
@@ -56,33 +56,33 @@ def checked_numbers(given: Any, what: str) -> np.ndarray:
 
 
 def checked_table(
-    given: Any,
+    table: Any,
     what: str,
-    told: str = "(rows, inputs)",
+    shape_text: str = "(rows, inputs)",
     shape: tuple[int | None, int | None] = (None, None),
     least: int = 0,
 ) -> np.ndarray:
     """Return a table of finite numbers, (rows, columns), in float64.
 
-    told: the required shape in words, for the error message.  shape: the required numbers of rows and columns; None
+    shape_text: the required shape in words, for the error message.  shape: the required numbers of rows and columns; None
     allows any number that is at least ``least``.
     """
-    values = checked_numbers(given, what)
+    values = checked_numbers(table, what)
     fits = values.ndim == 2 and all(
         count >= least if wanted is None else count == wanted for count, wanted in zip(values.shape, shape, strict=True)
     )
     if not fits:
-        raise UserError(f"the shape of {what} is {values.shape}; it must be {told}")
+        raise UserError(f"the shape of {what} is {values.shape}; it must be {shape_text}")
     return values
 
 
-def checked_gram(given: Any, tolerance: float = 1e-6) -> np.ndarray:
+def checked_gram(matrix: Any, tolerance: float = 1e-6) -> np.ndarray:
     """Return the Gram matrix of samples, (l, l), in float64.
 
     tolerance: the largest allowed difference between the matrix and its transpose, as a fraction of the largest value.
     The default allows for rounding errors in float32.
     """
-    gram = checked_table(given, "the Gram matrix", "(samples, samples), square", least=1)
+    gram = checked_table(matrix, "the Gram matrix", "(samples, samples), square", least=1)
     if gram.shape[0] != gram.shape[1]:
         raise UserError(f"the shape of the Gram matrix is {gram.shape}; it must be (samples, samples), square")
     skew = float(np.abs(gram - gram.T).max())

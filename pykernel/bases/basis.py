@@ -330,16 +330,16 @@ class Growing:
 # ----------------------------------------------------------------------------------------------------------- files
 
 
-def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
+def stored_kernel(stored: dict[str, Any], kernel: MercerKernel | None, path: Any) -> MercerKernel:
     """Return the kernel that a file describes (``MercerKernel.described``).  A custom kernel must be given, and is
     returned.
 
-    Raises UserError if ``given`` differs from the kernel in the file, or if it is None and the kernel is custom.
+    Raises UserError if ``kernel`` differs from the kernel in the file, or if it is None and the kernel is custom.
     """
-    if given is not None:
-        if given.described() != stored:
+    if kernel is not None:
+        if kernel.described() != stored:
             raise UserError(f"{path} was made with a kernel other than the given one; give the kernel of the file")
-        return given
+        return kernel
     if "custom" in stored:
         raise UserError(f"{path} was made with a custom kernel, {stored['custom']['name']!r}; give it as kernel=")
     return MercerKernel(**stored)

@@ -159,7 +159,7 @@ class Watch:
         """Whether it is proven that at most tau is left out."""
         return len(self.trace) > 1 and self.bound <= self.tau
 
-    def told(self, basis: Basis) -> Basis:
+    def with_bound(self, basis: Basis) -> Basis:
         """Return the basis with its measured trace and bound.
 
         The bound holds with the requested confidence, no matter where the selection stopped.

@@ -158,13 +158,13 @@ class Efvs(Selector):
         """Return these rows without the spanned rows, which are marked as dead."""
         return self._without_spanned(self._drawn(rows))
 
-    def _without_spanned(self, found: Drawn) -> Drawn:
-        spanned = (found.delta < self.epsilon) | (found.diagonal <= 0)
+    def _without_spanned(self, batch: Drawn) -> Drawn:
+        spanned = (batch.delta < self.epsilon) | (batch.diagonal <= 0)
         if spanned.any():
-            self.live.kill(found.rows[spanned])
-            self.seen[2] += found.diagonal[spanned].sum()
-            return found.of(~spanned)
-        return found
+            self.live.kill(batch.rows[spanned])
+            self.seen[2] += batch.diagonal[spanned].sum()
+            return batch.of(~spanned)
+        return batch
 
     def _estimate(self) -> None:
         """Draw the next vector's points, and estimate the error on them."""

@@ -157,7 +157,7 @@ def select_basis(
             raise UserError(NOTHING)
         if watch is not None:
             watch.follow(basis)
-            basis = watch.told(basis)
+            basis = watch.with_bound(basis)
         if swaps:
             with working("exchanging" if isinstance(progress, str) else None):
                 basis = refine(basis, rows, swaps, seed=arguments["seed"], epsilon=arguments["epsilon"])

@@ -142,12 +142,12 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
     (kind,) = kinds
     called: dict[Kernel, list[IntEnum]] = {}
     for member in kind:
-        found = table.get(member, otherwise)
-        if found is None:
+        callee = table.get(member, otherwise)
+        if callee is None:
             raise TypeError(
                 f"{choice} can be {member.name}, for which the table has no kernel; add a kernel, or pass the argument 'otherwise'"
             )
-        called.setdefault(found, []).append(member)
+        called.setdefault(callee, []).append(member)
     if otherwise in called:
         # the last kernel is called without a condition, so ``otherwise`` comes last
         called[otherwise] = called.pop(otherwise)
@@ -155,13 +155,13 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
     def mark(function: Callable) -> Kernel:
         made = Kernel(
             function,  # type: ignore[arg-type]
-            names={found.name: found for found in called},
+            names={callee.name: callee for callee in called},
             choice=choice,
             members=tuple(map(tuple, called.values())),
         )
-        for found in called:
-            if [*found.params.values()] != [*made.params.values()] or found.returns != made.returns:
-                raise TypeError(f"{found.name} and {made.name}, which calls it, must have the same types")
+        for callee in called:
+            if [*callee.params.values()] != [*made.params.values()] or callee.returns != made.returns:
+                raise TypeError(f"{callee.name} and {made.name}, which calls it, must have the same types")
         return made
 
     return mark

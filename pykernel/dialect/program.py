@@ -236,7 +236,7 @@ class Program:
         self._fit(taken, sample)
         asked, read = of("question"), of("reading")
         labelled = self.labels != "none" and (update is None or taken[learner] != [sample])
-        found: dict[str, Any] = {
+        derived: dict[str, Any] = {
             "status": _merged(self.statuses),
             "sample": sample,
             "is_int16": is_int16,
@@ -250,7 +250,7 @@ class Program:
             "questions": {name: taken[name][1] for name in asked},
             "answering": {name: name for name in asked} | {entry.name: entry.of for entry in self.entries if entry.of},
         }
-        for name, value in found.items():
+        for name, value in derived.items():
             object.__setattr__(self, name, value)
         raw = sample not in (Real[DIM], Int16[DIM])
         if labelled and not raw and "predict" not in asked:

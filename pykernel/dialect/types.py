@@ -164,9 +164,9 @@ def between(kind: Scalar | Array, least: Bound | None, most: Bound | None, after
     return Ranged(kind, least, most, after)
 
 
-def ends_of(given: Ranged, capacities: Mapping[str, int], config: Any, precision: Precision) -> tuple[Any, Any]:
+def ends_of(ranged: Ranged, capacities: Mapping[str, int], config: Any, precision: Precision) -> tuple[Any, Any]:
     """Return the range of a field, for one model's capacities, parameters and precision."""
-    return end_of(given.least, capacities, config, precision), end_of(given.most, capacities, config, precision)
+    return end_of(ranged.least, capacities, config, precision), end_of(ranged.most, capacities, config, precision)
 
 
 def end_of(bound: Bound | None, capacities: Mapping[str, int], config: Any, precision: Precision) -> Any:

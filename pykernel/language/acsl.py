@@ -98,15 +98,15 @@ def _length(argument: Expr, known: Mapping[str, int], extent: Callable[[object],
 
 def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, int]) -> list[str]:
     """Return the annotations before a statement.  known: array parameter of the function -> length."""
-    values, found = _evaluated(node), list[str]()
+    values, annotations = _evaluated(node), list[str]()
     if not _becomes_several(node):
         if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
-            found = [f"split {printed(index)};" for index in _places(node.value)]
+            annotations = [f"split {printed(index)};" for index in _places(node.value)]
         if isinstance(node, Assign) and _counted(node, f):
-            found.append(f"split {printed(node.value)};")
-        found += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
-    found += [f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known)]
-    return _without_calls(found)
+            annotations.append(f"split {printed(node.value)};")
+        annotations += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
+    annotations += [f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known)]
+    return _without_calls(annotations)
 
 
 def after(node: Statement, following: Statement | None, printed: Printed, real: str) -> list[str]:
@@ -126,13 +126,13 @@ def after(node: Statement, following: Statement | None, printed: Printed, real: 
     return _without_calls(merged)
 
 
-def _without_calls(found: list[str]) -> list[str]:
+def _without_calls(annotations: list[str]) -> list[str]:
     """Return the annotations that do not call a C function.
 
     In snapshot readers, some annotations would contain calls, because a snapshot reader calls a function to read each
     number.
     """
-    return [text for text in found if not CALL.search(text)]
+    return [text for text in annotations if not CALL.search(text)]
 
 
 def _becomes_several(node: Statement | None) -> bool:

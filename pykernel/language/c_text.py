@@ -101,9 +101,9 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
     if not in_comment and (
-        found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)
+        match := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)
     ):  # a comment that follows code moves to the line above
-        return [*_folded(f"{indent}/* {found[3]} */", False, False), *_folded(indent + found[2], False, directive)]
+        return [*_folded(f"{indent}/* {match[3]} */", False, False), *_folded(indent + match[2], False, directive)]
     if in_comment or re.match(r"\s*/\* ", line):
         indent = indent if in_comment else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)

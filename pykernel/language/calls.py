@@ -47,14 +47,14 @@ def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
     bytes_of = (Argument("buffer", "uint8_t", f"{name.upper()}_SNAPSHOT_BYTES", written) for written in (True, False))
     write, read = Argument("write", f"{name}_write_fn"), Argument("read", f"{name}_read_fn")
     context = Argument("context", "void", "*", written=True)
-    found: dict[str, tuple[str, tuple[Argument, ...]]] = {"init": ("void", (changed,))}
-    found |= {"reset": ("void", (changed,))} if persists else {}
-    found |= {"hash": ("uint32_t", (kept,)), "selftest": ("int32_t", (changed,))}
+    calls: dict[str, tuple[str, tuple[Argument, ...]]] = {"init": ("void", (changed,))}
+    calls |= {"reset": ("void", (changed,))} if persists else {}
+    calls |= {"hash": ("uint32_t", (kept,)), "selftest": ("int32_t", (changed,))}
     if persists:
-        found |= {"save": ("int32_t", (kept, next(bytes_of))), "load": ("int32_t", (changed, next(bytes_of)))}
-        found |= {"store": ("int32_t", (kept, write, read, context)), "restore": ("int32_t", (changed, read, context))}
-        found |= {"wipe": ("void", (changed,))}
-    return {short: Signature(returns, f"{name}_{short}", arguments) for short, (returns, arguments) in found.items()}
+        calls |= {"save": ("int32_t", (kept, next(bytes_of))), "load": ("int32_t", (changed, next(bytes_of)))}
+        calls |= {"store": ("int32_t", (kept, write, read, context)), "restore": ("int32_t", (changed, read, context))}
+        calls |= {"wipe": ("void", (changed,))}
+    return {short: Signature(returns, f"{name}_{short}", arguments) for short, (returns, arguments) in calls.items()}
 
 
 def in_cpp(short: str, call: Signature, macro: str) -> str:

@@ -58,10 +58,12 @@ class _Typer(Expressions):
     def function(self) -> Function:
         node, kernel = self.node, self.kernel
         self.spelling(node, kernel.name)
-        given = node.args
-        others = given.vararg or given.kwarg or given.kwonlyargs or given.defaults or given.posonlyargs
+        arguments = node.args
+        others = (
+            arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or arguments.posonlyargs
+        )
         self.refuse_if(others, node, "parameters are positional and have no defaults")
-        params = [(argument.arg, self.parameter(argument)) for argument in given.args]
+        params = [(argument.arg, self.parameter(argument)) for argument in arguments.args]
         structs = (name for name, kind in params if any(issubclass(part, Struct) for part in parts_of(kind)))
         pointer = next(structs, "")
         self.refuse_if(
@@ -121,14 +123,14 @@ class _Typer(Expressions):
         """
         line, kernel = self.node.lineno, self.kernel
         body, kinds = self.node.body, kernel.params.values()
-        told = "only selects which kernel is called; its body must be a docstring and nothing else"
-        self.refuse_if(len(body) > 1 or not ast.get_docstring(self.node), self.node, f"{kernel.name} {told}")
+        message = "only selects which kernel is called; its body must be a docstring and nothing else"
+        self.refuse_if(len(body) > 1 or not ast.get_docstring(self.node), self.node, f"{kernel.name} {message}")
         known = kernel.choice in {name for kind in kinds for part in parts_of(kind) for name in part.fields}
-        told = (
+        message = (
             f"{kernel.name} selects a kernel by the field {kernel.choice}, but no parameter has this field; add a parameter whose "
             "type is the model that has the field"
         )
-        self.refuse_if(not known, self.node, told)
+        self.refuse_if(not known, self.node, message)
         args = tuple(
             Local(line, in_expressions(kind), name) for name, kind in kernel.params.items() if not parts_of(kind)
         )

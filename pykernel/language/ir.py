@@ -277,15 +277,15 @@ def _all(node: Any) -> tuple[Any, ...]:
     inside = node.__dict__
     kept = inside.get("_all")
     if kept is None:
-        found = [node]
+        nodes = [node]
         for name in _names(type(node)):  # type: ignore[arg-type]
             value = inside[name]
             if isinstance(value, Node):
-                found += _all(value)
+                nodes += _all(value)
             elif value:
                 for item in value:
-                    found += _all(item)
-        kept = inside["_all"] = tuple(found)
+                    nodes += _all(item)
+        kept = inside["_all"] = tuple(nodes)
     return kept  # type: ignore[no-any-return]
 
 

@@ -258,7 +258,7 @@ class Printer:
         gone = f.kernel.params.keys() - {f.pointer, *(name for name, _ in f.params)}
         about = re.compile(rf"\s*(?:{'|'.join(gone)}): |.*``(?:{'|'.join(gone)})``", re.DOTALL) if gone else None
 
-        def told(sentence: str) -> str:
+        def resolve(sentence: str) -> str:
             found = CONDITION.match(sentence)
             if found and found[3] in self.choices:  # a user's docstring may begin with any text in brackets
                 value = self.choices[found[3]]
@@ -266,11 +266,11 @@ class Printer:
                 return found[1] + sentence[found.end() :] if holds else ""
             return "" if about and about.match(sentence) else sentence
 
-        return "".join(map(told, re.split(r"(?<=\.)(?=\s)", f.doc))).strip()
+        return "".join(map(resolve, re.split(r"(?<=\.)(?=\s)", f.doc))).strip()
 
     def said(self, text: str) -> str:
         """Return the text of a comment, with m.FIELD replaced by the field's name in C."""
-        return re.sub(r"\bm\.([a-z]\w*)", lambda found: self._in_c(found[0], found[1]), text)
+        return re.sub(r"\bm\.([a-z]\w*)", lambda match: self._in_c(match[0], match[1]), text)
 
     def _in_c(self, text: str, name: str) -> str:
         owners = [kind.owners for kind in self.current.kernel.params.values() if getattr(kind, "owners", None)]
@@ -557,8 +557,8 @@ class Printer:
         """
         nodes = [node for f in functions.values() for node in walk(f.body)]
         named = {node.name: node for node in nodes if isinstance(node, Named)}
-        given = {node.name: node for node in nodes if isinstance(node, Parameter)}
-        parameters = [(given[name], getattr(config, name), comment(docs.get(name, ""))) for name in sorted(given)]
+        used = {node.name: node for node in nodes if isinstance(node, Parameter)}
+        parameters = [(used[name], getattr(config, name), comment(docs.get(name, ""))) for name in sorted(used)]
         constants = [(node, node.constant.value(self.precision)) for node in named.values()]
         return {
             "parameters": [

@@ -199,12 +199,12 @@ def prove(
                 raise TypeError(
                     f"{struct.__name__}.{name} is 0 at first, but its declared range is from {low} to {high}"
                 )
-    found = {}
+    results = {}
     for name in roots:
         result = prover.public(functions[name]).result
         if result is not None:
-            found[name] = (int(result.low.min()), int(result.high.max()))
-    return found
+            results[name] = (int(result.low.min()), int(result.high.max()))
+    return results
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ def _type_range(kind: Any) -> tuple[int, int]:
 class _Frame:
     """The analysis of one call of a function."""
 
-    def __init__(self, prover: _Prover, f: Function, given: list[Any], alive: np.ndarray) -> None:
+    def __init__(self, prover: _Prover, f: Function, arguments: list[Any], alive: np.ndarray) -> None:
         self.prover, self.f = prover, f
         self.places: dict[str, Place] = {}
         self.result: Interval | None = None
@@ -323,7 +323,7 @@ class _Frame:
         self.turned: dict[int, np.ndarray] = {}
         self.depth = np.ndim(alive)
         state = State(alive)
-        for (name, _), value in zip(f.params, given, strict=True):
+        for (name, _), value in zip(f.params, arguments, strict=True):
             if isinstance(value, Place):
                 self.places[name] = value
             elif value is not None:
@@ -386,9 +386,9 @@ class _Frame:
             return state
         if node.op:
             value = Binary(node.line, target.kind, node.op, target, value)
-        found = self.value(value, state)
+        assigned = self.value(value, state)
         if isinstance(target, Local):
-            state.locals[target.name] = found
+            state.locals[target.name] = assigned
             return state
         place = self.place(target.array, state)
         self.positions(target, place, state)
@@ -397,10 +397,10 @@ class _Frame:
         if place.struct is not None:
             low, high = self.prover.declared(place.struct, place.name)
             if (low, high) != WORD:
-                found = self.need(
+                assigned = self.need(
                     state,
                     node.line,
-                    found,
+                    assigned,
                     low,
                     high,
                     name,
@@ -408,12 +408,12 @@ class _Frame:
                 )
         elif scalar.stored and scalar is not Word:
             limits = np.iinfo(scalar.dtype(self.prover.precision))
-            found = self.need(
-                state, node.line, found, limits.min, limits.max, name, f"{scalar} cannot hold this: clip it"
+            assigned = self.need(
+                state, node.line, assigned, limits.min, limits.max, name, f"{scalar} cannot hold this: clip it"
             )
         self.forget(state, {place.name} if place.struct is not None else None)
         if (text := self.key(target)) is not None:
-            state.elements[text] = found
+            state.elements[text] = assigned
         return state
 
     def forget(self, state: State, fields: set[str] | None) -> None:
@@ -627,8 +627,8 @@ class _Frame:
                 elif isinstance(side, Element) and (key := self.key(side)) is not None:
                     state.elements[key] = narrowed
             return state
-        found = self.value(condition, state)
-        state.alive = state.alive & ((found.high > 0) if truth else (found.low < 1))
+        outcome = self.value(condition, state)
+        state.alive = state.alive & ((outcome.high > 0) if truth else (outcome.low < 1))
         return state
 
     # ------------------------------------------------------------------------------------------- expressions
@@ -747,8 +747,8 @@ class _Frame:
             if any(argument.kind is Real for argument in node.args):
                 self.reals(node.args, state)
                 return interval(*_type_range(node.kind))
-            given = [self.value(argument, state) for argument in node.args]
-            return getattr(self, f"call_{node.callee.name}")(node, state, *given)  # type: ignore[no-any-return]
+            arguments = [self.value(argument, state) for argument in node.args]
+            return getattr(self, f"call_{node.callee.name}")(node, state, *arguments)  # type: ignore[no-any-return]
         f = self.prover.functions[node.callee.name]
         values: list[Any] = []
         for argument, (_, kind) in zip(node.args, f.params, strict=True):
@@ -903,16 +903,16 @@ def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any
     """
     loops = [n for n in walk(f.body) if isinstance(n, For)]
     ends = {n.name for loop in loops for n in walk((loop.start, loop.stop)) if isinstance(n, Local)}
-    found = [
+    positions = [
         i
         for i, ((name, kind), value) in enumerate(zip(f.params, values, strict=True))
         if kind is Index and name in ends and not value.exact
     ]
-    if not (alive.any() and found and any(isinstance(n, For) for loop in loops for n in walk(loop.body))):
+    if not (alive.any() and positions and any(isinstance(n, For) for loop in loops for n in walk(loop.body))):
         return values, alive, False
-    each = int((PIECES / alive.size) ** (1 / len(found)) + 1e-9)
+    each = int((PIECES / alive.size) ** (1 / len(positions)) + 1e-9)
     parts, widths = [], []
-    for i in found:
+    for i in positions:
         low, high = (np.broadcast_to(end, alive.shape)[alive] for end in (values[i].low, values[i].high))
         first, last = int(low.min()), int(high.max())
         if each < 2 or last < first:
@@ -920,11 +920,11 @@ def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any
         width = -(-(last - first + 1) // each)
         parts.append(np.arange(first, last + 1, width))
         widths.append(width)
-    given, alive = [v.deeper() if isinstance(v, Interval) else v for v in values], alive[..., None]
-    for i, low, width in zip(found, np.meshgrid(*parts, indexing="ij"), widths, strict=True):
-        given[i] = given[i].met(interval(low.ravel(), low.ravel() + width - 1))
-        alive = alive & ~given[i].empty
-    return given, alive, True
+    arguments, alive = [v.deeper() if isinstance(v, Interval) else v for v in values], alive[..., None]
+    for i, low, width in zip(positions, np.meshgrid(*parts, indexing="ij"), widths, strict=True):
+        arguments[i] = arguments[i].met(interval(low.ravel(), low.ravel() + width - 1))
+        alive = alive & ~arguments[i].empty
+    return arguments, alive, True
 
 
 def _mentions(key: str, name: str) -> bool:

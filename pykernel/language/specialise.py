@@ -337,7 +337,11 @@ def _without_copies(function: Function) -> Function:
         elif isinstance(node, Local):
             reads[node.name] = reads.get(node.name, 0) + 1
     parameters = {name for name, _ in function.params}
-    once = {name: found[0] for name, found in assigned.items() if len(found) == 1 and name not in parameters}
+    once = {
+        name: assignments[0]
+        for name, assignments in assigned.items()
+        if len(assignments) == 1 and name not in parameters
+    }
     constants = {
         name: only.value for name, only in once.items() if isinstance(only.value, (Literal, Member)) and not only.op
     }

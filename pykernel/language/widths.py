@@ -74,10 +74,10 @@ class Widths:
         return None
 
 
-def _fits(node: Expr, found: tuple[int, int]) -> bool:
+def _fits(node: Expr, ends: tuple[int, int]) -> bool:
     """Return whether a range fits into 16 bits.  C itself gives 32 bits to a literal that does not fit."""
     least, most = (0, UNSIGNED_MAX) if node.kind is Word else (-INT_MAX, INT_MAX)
-    return least <= found[0] and found[1] <= most
+    return least <= ends[0] and ends[1] <= most
 
 
 def _result(node: Choice | Binary, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int] | None:

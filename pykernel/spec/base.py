@@ -69,16 +69,16 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
     return None
 
 
-def require_order(known: Names, given: Names, where: str, whose: str) -> None:
-    """Raise UserError if a known name is at another position in ``given``.  New names are allowed, because columns may be
+def require_order(known: Names, actual: Names, where: str, whose: str) -> None:
+    """Raise UserError if a known name is at another position in ``actual``.  New names are allowed, because columns may be
     renamed.
 
-    where, whose: the owners of the known names and of the given names, for the message, which shows both orders.
+    where, whose: the owners of the known names and of the actual names, for the message, which shows both orders.
     """
     for what, names in known.items():
-        for at, (name, other) in enumerate(zip(names, given.get(what, ()), strict=False)):
-            if name != other and None not in (name, other) and (name in given[what] or other in names):
-                mine, others = (", ".join(map(str, each[at : at + 8])) for each in (names, given[what]))
+        for at, (name, other) in enumerate(zip(names, actual.get(what, ()), strict=False)):
+            if name != other and None not in (name, other) and (name in actual[what] or other in names):
+                mine, others = (", ".join(map(str, each[at : at + 8])) for each in (names, actual[what]))
                 raise UserError(
                     f"{where}: its {what}{f', starting with number {at + 1},' * (at > 0)} are {mine}, but {whose} has {others}; keep the "
                     "original order: the model has learned positions, not names"

@@ -255,26 +255,26 @@ def chosen(content: Content) -> dict[str, Any]:
     determined the rule.  otherwise: the rule that the spec would get without these keys and limits.  sentence: a
     sentence that states all of this.
     """
-    found, full, plain, because = recipe_of(content), completed(content), content, list[str]()
-    first = groups(found.task, found.int16)[0]
+    recipe, full, plain, because = recipe_of(content), completed(content), content, list[str]()
+    first = groups(recipe.task, recipe.int16)[0]
     for keys in (first[0].lacks, LIMITS):
-        given = named(content, keys)
+        written = named(content, keys)
         # the third and later recipes are chosen only because of a limit
-        limited = keys is LIMITS and found in first[2:]
-        if limited or recipe_of(_without(content, given)) is not found:
-            because += [*map(str, given)] or [f"the default limit of {first[1].unlimited:,} bytes of RAM"]
-            plain = _without(plain, given)
+        limited = keys is LIMITS and recipe in first[2:]
+        if limited or recipe_of(_without(content, written)) is not recipe:
+            because += [*map(str, written)] or [f"the default limit of {first[1].unlimited:,} bytes of RAM"]
+            plain = _without(plain, written)
     rule, other = _told(full), recipe_of(plain)
-    otherwise = _told((first[0] if other is found else other).sections) if because else None
+    otherwise = _told((first[0] if other is recipe else other).sections) if because else None
     made = [
         (name, key)
-        for name, keys in _made(found, content).items()
+        for name, keys in _made(recipe, content).items()
         for key in ([""] if name == "linear" else keys or [""])
     ]
     stages = [key or f"[{name}]" for name, key in made if full[name].get(key, True) is True]
-    told = f"the spec names no rule and gets {rule}{' with ' * bool(stages)}{', '.join(stages)}"
-    told += f", because of {', '.join(because)}; otherwise it would get {otherwise}" if because else ""
-    return {"rule": rule, "stages": stages, "because": because, "otherwise": otherwise, "sentence": told}
+    sentence = f"the spec names no rule and gets {rule}{' with ' * bool(stages)}{', '.join(stages)}"
+    sentence += f", because of {', '.join(because)}; otherwise it would get {otherwise}" if because else ""
+    return {"rule": rule, "stages": stages, "because": because, "otherwise": otherwise, "sentence": sentence}
 
 
 def _told(sections: Content) -> str:
@@ -336,14 +336,14 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _over(default: Content, given: Any) -> Any:
-    """Return the section ``given``, with defaults for the keys that it lacks.
+def _over(default: Content, section: Any) -> Any:
+    """Return ``section``, with defaults for the keys that it lacks.
 
-    If ``given`` is not a section, return it unchanged; it is refused later.
+    If ``section`` is not a section, return it unchanged; it is refused later.
     """
-    if given is None:
+    if section is None:
         return dict(default)
-    return {**default, **given} if isinstance(given, Mapping) else given
+    return {**default, **section} if isinstance(section, Mapping) else section
 
 
 def _dim(input: Content) -> int:

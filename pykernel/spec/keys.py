@@ -232,8 +232,8 @@ class Keys(Section):
     def real(self) -> Precision:
         return PRECISIONS[self.precision]
 
-    def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the keys of [input] that follow from the signal.  given: the keys of [input] that the user wrote."""
+    def signal_inputs(self, written: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keys of [input] that follow from the signal.  written: the keys of [input] that the user wrote."""
         assert self.signal is not None
         return signals.inputs_of(self.signal)
 
@@ -251,26 +251,26 @@ class Keys(Section):
         complete: write every key that has an effect, with its value, so that a later version with other defaults does not
         change the model.  A key whose value is None is left out.
         """
-        given: dict[str, Any] = {"name": self.name, "format": FORMAT}
-        given |= self.model_dump(mode="json", exclude={"format"}, exclude_unset=not complete)
+        document: dict[str, Any] = {"name": self.name, "format": FORMAT}
+        document |= self.model_dump(mode="json", exclude={"format"}, exclude_unset=not complete)
         if complete:
             for section, keys in self.derived.items():
-                given[section] |= {key: value for key, value in keys.items() if given[section][key] is None}
-            for section, content in given.items():
+                document[section] |= {key: value for key, value in keys.items() if document[section][key] is None}
+            for section, content in document.items():
                 if isinstance(content, dict):
-                    given[section] = {
+                    document[section] = {
                         key: value for key, value in content.items() if section == "training" or self.has(section, key)
                     }
         if self.signal is not None:  # keys that follow from the signal are left out
-            written = {key: value for key, value in given["input"].items() if key != "max_abs"}
+            written = {key: value for key, value in document["input"].items() if key != "max_abs"}
             own = self.signal_inputs(written)
-            given["input"] = {key: value for key, value in given["input"].items() if value != own.get(key)}
+            document["input"] = {key: value for key, value in document["input"].items() if value != own.get(key)}
         lines = [
             f"{key} = {_toml(value)}"
-            for key, value in given.items()
+            for key, value in document.items()
             if not isinstance(value, dict) and value is not None
         ]
-        for section, content in given.items():
+        for section, content in document.items():
             if isinstance(content, dict):
                 lines += ["", f"[{section}]"] + [f"{k} = {_toml(v)}" for k, v in content.items() if v is not None]
         return "\n".join(lines) + "\n"

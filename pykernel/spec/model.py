@@ -349,20 +349,20 @@ def _with_features(content: Any, written: bool) -> Any:
         section = SignalSection.model_validate(content["signal"])
     except ValidationError as error:
         raise _Refused(_sentence(error, _OnlySignal, "signal")) from None
-    family, given = _family(completed(content))[1], content.get("input", {})
-    given = given if isinstance(given, Mapping) else {}
+    family, inputs = _family(completed(content))[1], content.get("input", {})
+    inputs = inputs if isinstance(inputs, Mapping) else {}
     try:
         own = signals.inputs_of(section)
         if content.get("precision") == "int16":
             signals_int16.complain(section)
-            own = signals_int16.inputs_of(section, given)
+            own = signals_int16.inputs_of(section, inputs)
             if scales_by_range(content):
                 own.pop("scale", None)
         else:
             signals.complain_of_reals(section, content.get("precision"))
             # if the user gives a center or a scale, the inputs are not standardised in addition
             learns_scale = issubclass(section_of(family.spec.model_fields["input"]) or Section, StandardisedInput)
-            if learns_scale and not {"standardise", "center", "scale"} & set(given):
+            if learns_scale and not {"standardise", "center", "scale"} & set(inputs):
                 own["standardise"] = True
         learns = any(each.learns for each in family.programs.values())
         return signals.completed(content, section, own, learns, written)
@@ -413,20 +413,20 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
         return content
     mine = {(section, key) for section, key, _ in fields_of(kind, rule)}
     kept: dict[str, Any] = {}
-    for section, given in content.items():
-        keys, own = given if isinstance(given, Mapping) else {}, (section, None) in mine
+    for section, table in content.items():
+        keys, own = table if isinstance(table, Mapping) else {}, (section, None) in mine
         others = {} if own else declared(section)
-        if (not own and not others) or (own and not isinstance(given, Mapping)):
-            kept[section] = given  # pydantic refuses it later with a clear message
+        if (not own and not others) or (own and not isinstance(table, Mapping)):
+            kept[section] = table  # pydantic refuses it later with a clear message
             continue
-        if section == "novelty" and given is not None and not own:
+        if section == "novelty" and table is not None and not own:
             raise _Refused(
                 f"[novelty] is for monitors, whose rule is {' or '.join(others)}; {rule} raises no alarms: leave out "
                 "[learning] rule, or [novelty]"
             )
         # an optional section has an effect even without keys
         optional = any(field.default is None for field in others.values())
-        if given is not None and not own and (optional or not isinstance(given, Mapping)):
+        if table is not None and not own and (optional or not isinstance(table, Mapping)):
             raise _Refused(f"[{section}] {_owned(others, rule)}")
         left = {key: value for key, value in keys.items() if _matters(kind, rule, mine, section, key, value)}
         if own:
@@ -520,7 +520,7 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
     location = [*([within] if within else []), *(str(part) for part in first["loc"])]
     section = f"[{location[0]}] " if len(location) > 1 else ""
     key = location[1 if section else 0] if location else ""
-    given = shown_value(first["input"])
+    shown = shown_value(first["input"])
     model = section_of(kind.model_fields[location[0]]) if section else kind
     known = list(model.model_fields if model is not None else kind.model_fields)
     if model is not None and len(location) > 2 and (table := section_of(model.model_fields[key])) is not None:
@@ -537,12 +537,12 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
             return f"{where} {first['ctx']['error']}".strip()
         case "model_type":
             if section:
-                return f"{section}{key} is {given}; it must be a table with keys of its own"
-            return f"{key or 'it'} is {given}; it must be a section, [{key or 'input'}], with keys of its own"
+                return f"{section}{key} is {shown}; it must be a table with keys of its own"
+            return f"{key or 'it'} is {shown}; it must be a section, [{key or 'input'}], with keys of its own"
         case "too_short":
             least = first["ctx"]["min_length"]
             return f"{section}{key} holds {first['ctx']['actual_length']} values; it must hold {least} or more"
-    return f"{section}{key} is {given}; {_expected(first, others, nested=len(location) > 2)}"
+    return f"{section}{key} is {shown}; {_expected(first, others, nested=len(location) > 2)}"
 
 
 def _expected(first: Any, others: list[Any], nested: bool) -> str:

@@ -35,22 +35,22 @@ SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 """Unit of time -> seconds."""
 
 
-def rows_of(given: Any, info: ValidationInfo) -> Any:
+def rows_of(value: Any, info: ValidationInfo) -> Any:
     """Convert "never", or a time such as "8 h", to a number of rows.
 
     Raises ValueError for any other text, and for a time if the number of rows per second is not known.  A value that
     is not text is returned unchanged.
     """
-    if not isinstance(given, str):
-        return given
-    if given == "never":
+    if not isinstance(value, str):
+        return value
+    if value == "never":
         return LONG
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|h|d)", given)
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|h|d)", value)
     if found is None:
-        raise ValueError(f'is {shown_value(given)}; it must be a number of rows, or a time such as "90 s" or "8 h"')
+        raise ValueError(f'is {shown_value(value)}; it must be a number of rows, or a time such as "90 s" or "8 h"')
     if (rate := (info.context or {}).get("rows_a_second")) is None:
         raise ValueError(
-            f"is {given!r}, but the number of rows per second is not known; give a number of rows, or add [signal] rate, in raw samples per second"
+            f"is {value!r}, but the number of rows per second is not known; give a number of rows, or add [signal] rate, in raw samples per second"
         )
     return round(float(found[1]) * SECONDS[found[2]] * rate)
 

@@ -314,15 +314,15 @@ class Input(Section):
 
     @field_validator("max_abs", mode="before")
     @classmethod
-    def _positive(cls, given: Any) -> Any:
-        several = isinstance(given, (list, tuple))
-        for value in given if several else [given]:
+    def _positive(cls, numbers: Any) -> Any:
+        several = isinstance(numbers, (list, tuple))
+        for value in numbers if several else [numbers]:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
                 verb = "holds" if several else "is"
                 raise ValueError(
                     f"{verb} {shown_value(value)}; it must be a number above 0, or a list with such a number for each input"
                 )
-        return given
+        return numbers
 
 
 class StandardisedInput(Input):
@@ -535,15 +535,15 @@ class TargetSection(Section):
     )
 
 
-def _training(given: Any) -> tuple[tuple[str, str | int | float | bool], ...]:
+def _training(table: Any) -> tuple[tuple[str, str | int | float | bool], ...]:
     """Return the (key, value) pairs of [training].  ``request.training`` declares the keys.
 
     A list of numbers becomes one string with commas, in the form that --set accepts.
     """
-    if not isinstance(given, dict):
-        raise ValueError(f"is {shown_value(given)}; it must be a table of keys")
+    if not isinstance(table, dict):
+        raise ValueError(f"is {shown_value(table)}; it must be a table of keys")
     known, found = {each.name.strip("_"): each for each in declared(Training)}, []
-    for key, value in given.items():
+    for key, value in table.items():
         if key not in known:
             remedy = did_you_mean(key, known, "it has " + ", ".join(known))
             raise ValueError(f"has no key {shown_value(key)}; {remedy}")

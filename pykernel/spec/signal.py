@@ -56,10 +56,10 @@ Counts = Annotated[tuple[Annotated[int, Field(ge=0, le=STEPS_LIMIT)], ...], Fiel
 Periods = Annotated[tuple[Annotated[int, Field(ge=2, le=PERIOD_LIMIT)], ...], Field(strict=False)]
 
 
-def _pair(given: Any) -> Any:
-    if not isinstance(given, (list, tuple)) or len(given) != 2:
-        raise ValueError(f"holds {shown_value(given)}; it must hold pairs of frequencies, such as [[1, 10], [10, 50]]")
-    return given
+def _pair(pair: Any) -> Any:
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        raise ValueError(f"holds {shown_value(pair)}; it must hold pairs of frequencies, such as [[1, 10], [10, 50]]")
+    return pair
 
 
 Band = Annotated[tuple[float, float], Field(strict=False), BeforeValidator(_pair)]
@@ -129,11 +129,11 @@ class SignalSection(Section):
 
     @field_validator("max_abs", "resolution", mode="before")
     @classmethod
-    def _positive(cls, given: Any) -> Any:
-        for value in given if isinstance(given, (list, tuple)) else [given]:
+    def _positive(cls, numbers: Any) -> Any:
+        for value in numbers if isinstance(numbers, (list, tuple)) else [numbers]:
             if isinstance(value, (int, float)) and not isinstance(value, bool) and not 1e-15 <= value <= 1e15:
                 raise ValueError(f"holds {shown_value(value)}; each number must be from 1e-15 to 1e15")
-        return given
+        return numbers
 
     @field_validator("features", mode="before")
     @classmethod
@@ -546,8 +546,8 @@ def completed(
     the label is a forecast, the label's default limit is the limit of the channel.  written: whether a person wrote the
     content.
     """
-    given = content.get("input", {})
-    if not isinstance(given, Mapping):
+    inputs = content.get("input", {})
+    if not isinstance(inputs, Mapping):
         return dict(content)
     label = content.get("label", {})
     column = label.get("column") if isinstance(label, Mapping) else None
@@ -555,11 +555,11 @@ def completed(
     if signal.ahead != 1 and not forecasts:
         raise ValueError("ahead is for forecasts, but [label] column is not one of the channels; leave ahead out")
     for key in ("columns", "dim", "max_abs", "resolution", "offset"):
-        found, own = (list(value) if isinstance(value, tuple) else value for value in (given.get(key), made.get(key)))
+        wanted, own = (list(value) if isinstance(value, tuple) else value for value in (inputs.get(key), made.get(key)))
         free = not written or (key == "max_abs" and "resolution" in made)  # in int16, the user may narrow the ranges
-        if found is not None and not (free and found == own):
+        if wanted is not None and not (free and wanted == own):
             raise ValueError(f"[input] {key} contradicts [signal], whose features are the inputs; leave this key out")
-    completed = {**content, "input": {**given, **made}}
+    completed = {**content, "input": {**inputs, **made}}
     if forecasts and learns and label.get("max_abs") is None:
         most = signal.max_abs
         most = most if isinstance(most, float) else most[signal.channels.index(column)]

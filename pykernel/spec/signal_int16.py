@@ -53,10 +53,10 @@ def complain(signal: SignalSection) -> None:
     if "max_abs" not in signal.model_fields_set:
         raise ValueError("max_abs is missing; int16 needs the range of each channel: one number or a list")
     for key in ("max_abs", "resolution"):
-        given = getattr(signal, key)
-        if isinstance(given, tuple) and len(given) != len(signal.channels):
+        numbers = getattr(signal, key)
+        if isinstance(numbers, tuple) and len(numbers) != len(signal.channels):
             raise ValueError(
-                f"{key} holds {len(given)} numbers; it must hold {len(signal.channels)}, one for each channel"
+                f"{key} holds {len(numbers)} numbers; it must hold {len(signal.channels)}, one for each channel"
             )
     for row in plan_of(signal).measures:
         if row.kind not in (*MEASURED, "value"):
@@ -74,11 +74,11 @@ def complain(signal: SignalSection) -> None:
             f"periods holds {max(signal.periods)}; with precision int16, a period is at most {PERIOD_MOST} raw samples: give shorter "
             "periods, or choose precision float32"
         )
-    found = channels_of(signal)
+    channels = channels_of(signal)
     for j, name in enumerate(signal.channels):
-        if not 1 <= found.most[j] <= FULL:
+        if not 1 <= channels.most[j] <= FULL:
             raise ValueError(
-                f"resolution is {found.resolution[j]:g} for {name}, so its max_abs is {found.most[j]:,} counts; "
+                f"resolution is {channels.resolution[j]:g} for {name}, so its max_abs is {channels.most[j]:,} counts; "
                 f"max_abs must be from 1 to {FULL:,} counts"
             )
 
@@ -113,9 +113,9 @@ def measure_units(signal: SignalSection) -> np.ndarray:
     return np.array([unit for unit, _ in _units(signal)[0]])
 
 
-def _centers(signal: SignalSection, given: Mapping[str, Any]) -> list[float]:
+def _centers(signal: SignalSection, written: Mapping[str, Any]) -> list[float]:
     """Return the centers that are subtracted from the features: the user's, or 0 if the user gave none."""
-    center, count = given.get("center"), len(plan_of(signal).features)
+    center, count = written.get("center"), len(plan_of(signal).features)
     known = isinstance(center, (list, tuple)) and len(center) == count
     return [float(c) for c in center] if known else [0.0] * count  # type: ignore[union-attr]
 
@@ -130,12 +130,12 @@ def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
     ]
 
 
-def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the model's inputs as keys of [input].  given: the keys that the user wrote.
+def inputs_of(signal: SignalSection, written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the model's inputs as keys of [input].  written: the keys that the user wrote.
 
     If no scale is given, features are scaled so that their largest magnitude is 1.
     """
-    features, centers = _units(signal)[1], _centers(signal, given)
+    features, centers = _units(signal)[1], _centers(signal, written)
     names = [row.name for row in plan_of(signal).features]
     for (_, limit), center, name in zip(features, centers, names, strict=True):
         if not abs(center) <= limit:
@@ -149,19 +149,19 @@ def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]
         for (_, limit), center, unit in zip(features, centers, units, strict=True)
     ]
     own: dict[str, Any] = {"columns": names, "max_abs": reach, "resolution": units}
-    if (narrower := given.get("max_abs")) is not None:
+    if (narrower := written.get("max_abs")) is not None:
         own["max_abs"] = _narrowed(narrower, reach, names)
-    if given.get("scale") is None:
+    if written.get("scale") is None:
         own["scale"] = [1 / limit for _, limit in features]
     return own
 
 
-def _narrowed(given: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
+def _narrowed(ranges: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
     """Return the ranges that the user wrote, to which the device will clip the features.
 
     Raises ValueError if the number of ranges is wrong, or if a range is larger than its feature can ever be.
     """
-    values = list(given) if isinstance(given, (list, tuple)) else [given] * len(names)
+    values = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * len(names)
     if len(values) != len(names):
         raise ValueError(
             f"[input] max_abs holds {len(values)} numbers; it must hold {len(names)}, one for each feature"
@@ -171,7 +171,7 @@ def _narrowed(given: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
             raise ValueError(
                 f"[input] max_abs has {value:g} for {name}, but |x - center| of this feature is at most {most:g}; give a smaller limit"
             )
-    return given
+    return ranges
 
 
 def parameters(
@@ -187,7 +187,7 @@ def parameters(
     label_one: the device's number for a label of 1.  units: for each feature, the value of one count.
     reach: for each feature, the smallest and the largest count that the model accepts.
     """
-    plan, found = plan_of(signal), channels_of(signal)
+    plan, channels = plan_of(signal), channels_of(signal)
     shared = shared_parameters(signal, MEASURED, label_column, awaits)
     kinds = {row.kind for row in plan.measures}
     ratio = float(measure_units(signal)[shared["label_measure"]]) * label_one
@@ -200,8 +200,8 @@ def parameters(
     lowest, highest = (np.clip(end, -FULL, FULL) for end in reach)
     return shared | {
         "has_squares": bool({"rms", "std"} & kinds),
-        "sample_most": found.most.tolist(),
-        "fill": found.fill.tolist(),
+        "sample_most": channels.most.tolist(),
+        "fill": channels.fill.tolist(),
         "block_most": FULL * signal.step,
         "window": max(2, signal.window or 1),
         "label_factor": max(1, math.floor(ratio * 2**places)),

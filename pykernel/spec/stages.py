@@ -143,14 +143,14 @@ def validate(spec: Any, refuse: Refuse) -> None:
         if linear is not None and not sized(spec):
             refuse("[linear]", "needs inputs of known magnitude; add standardise = true to [input]")
         return
-    given = {
+    for_numbers = {
         "[label] center": spec.label.center,
         "[label] gain": gains(spec),
         "[label] clip": spec.label.clip is not None,
         "[linear]": linear is not None,
         "[interval]": getattr(spec, "interval", None) is not None,
     }
-    for where in [where for where in given if given[where]]:
+    for where in [where for where in for_numbers if for_numbers[where]]:
         if where == "[linear]" and spec.label_kind == "class":
             refuse(where, "is for labels that are numbers; [mixture] is the linear part for classes")
         refuse(where, "is for labels that are numbers; leave it out")
@@ -211,18 +211,18 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
     staged = gains(spec) or label.clip is not None or estimates_noise(spec) or ranges["covers"]
     forgetting = mixture.forgetting if mixture is not None else 1.0
     widest = most + (limit * (2 + farthest(spec)) if moves else 0.0)
-    given, seen = kernel_settings.input_parameters(spec), spec.input
+    inputs, seen = kernel_settings.input_parameters(spec), spec.input
     if not isinstance(seen, StandardisedInput):
         seen = StandardisedInput(missing=seen.missing)
     return (
         NOISE
-        | given
+        | inputs
         | ranges
         | {
             "single": spec.outputs == 1,
             "separates": spec.label_kind == "class",
             "classes": len(label.classes or ()),
-            "scales": spec.standardises or given["rescales"],
+            "scales": spec.standardises or inputs["rescales"],
             "standardises": spec.standardises,
             "holds": seen.outliers == "hold",
             "completes": spec.completes,

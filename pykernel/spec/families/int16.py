@@ -68,13 +68,13 @@ class Int16Input(ScaledInput):
 
     @field_validator("max_abs", "resolution", mode="before")
     @classmethod
-    def _positive(cls, given: Any) -> Any:
-        for value in given if isinstance(given, (list, tuple)) else [given]:
+    def _positive(cls, numbers: Any) -> Any:
+        for value in numbers if isinstance(numbers, (list, tuple)) else [numbers]:
             if value is not None and not (isinstance(value, (int, float)) and 1e-20 <= value <= 1e20):
                 raise ValueError(
                     f"holds {shown_value(value)}; give one number from 1e-20 to 1e20 for all inputs, or one for each input"
                 )
-        return given
+        return numbers
 
 
 class Int16Family(Family, Protocol):
@@ -112,9 +112,9 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
             f"is {spec.input.max_abs:g}, the largest |x| of all inputs; with center, int16 needs the largest |x - center| of each "
             f"input: write a list, such as [{most}]",
         )
-    for key, given in (("resolution", spec.input.resolution), ("offset", spec.input.offset)):
-        if isinstance(given, tuple) and len(given) != spec.dim:
-            refuse(f"[input] {key}", f"holds {len(given)} numbers; it must hold {spec.dim}, one for each input")
+    for key, numbers in (("resolution", spec.input.resolution), ("offset", spec.input.offset)):
+        if isinstance(numbers, tuple) and len(numbers) != spec.dim:
+            refuse(f"[input] {key}", f"holds {len(numbers)} numbers; it must hold {spec.dim}, one for each input")
     kernel_settings.validate_scaling(spec, refuse)
     names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
     middle, units = centers(spec) - offsets(spec), spec.input.resolution
@@ -275,9 +275,9 @@ class Int16Spec(Spec):
         reach = made.center - made.most, made.center + made.most
         return signal_int16.parameters(signal, self.label.column, awaits, one, resolutions(self).tolist(), reach)
 
-    def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def signal_inputs(self, written: Mapping[str, Any]) -> dict[str, Any]:
         assert self.signal is not None
-        return signal_int16.inputs_of(self.signal, given)
+        return signal_int16.inputs_of(self.signal, written)
 
     @property
     def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
@@ -448,13 +448,13 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         } | _calibration(expansion.calibration, functions, one)
 
 
-def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:
+def _calibration(calibration: Any, functions: int, one: float) -> dict[str, Any]:
     """Return the parameters of the kernel ``calibrate``.
 
     The kernel converts the value of a function to log2 of the odds.  The value is in units of 1 / one, and the result in units
     of 2^-16.
     """
-    pairs = -np.array(given if given is not None else np.zeros((functions, 2)), float)
+    pairs = -np.array(calibration if calibration is not None else np.zeros((functions, 2)), float)
     slopes, offsets = (pairs * math.log2(math.e) * 2.0**16).T
     slopes, offsets = slopes / one, np.clip(np.rint(offsets), -(2.0**28), 2.0**28)
     # if the odds for or against a class are above 2^17 to 1, the probability is rounded to 1 or 0

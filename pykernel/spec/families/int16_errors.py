@@ -107,12 +107,12 @@ class FrozenErrors:
         vectors, unit = np.array(spec.expansion.vectors, float), unit_of(spec, spec.scales.octave)
         # 1. errors of the kernel values
         small = value_error(spec.kernel.function) + 2.0 ** (spec.scales.weight_shift - 31)
-        found = small * np.abs(whole).sum(0)
+        bound = small * np.abs(whole).sum(0)
         # 2. errors of inputs, vectors and weights, bounded for each vector separately
         values = _moved_by(spec.kernel.function, apart, spec.scales.octave)
         each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
         if len(vectors) > MOST_NORMS:
-            return np.asarray(found + each)
+            return np.asarray(bound + each)
         # alternatively, bounded by norms in the kernel's Hilbert space: |f(x)| is at most |f|, and |f(x) - f(y)| is at most
         # |f| times the distance between k(x, .) and k(y, .)
         both = np.concatenate([vectors, spec.scales.vectors / unit])
@@ -123,7 +123,7 @@ class FrozenErrors:
         own = gram[len(vectors) :, len(vectors) :]
         norm = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", whole, own, whole, optimize=True), 0) + slack)
         moved = math.sqrt(max(0.0, 2 - 2 * float(_real_values(spec, near[None] / unit, np.zeros((1, spec.dim)))[0, 0])))
-        return np.asarray(found + np.minimum(each, change + norm * moved))
+        return np.asarray(bound + np.minimum(each, change + norm * moved))
 
     def _power_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
@@ -149,10 +149,10 @@ class FrozenErrors:
         found = steepest * self._products(spec, near, apart)[1] / 2.0**spec.scales.octave
         return np.asarray((found + bent_error(spec.kernel.function)) @ np.abs(whole) + np.abs(whole - weights).sum(0))
 
-    def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
+    def measured_error(self, spec: Any, predict: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
         """The largest difference between the integer model's predictions and ``answers`` on random inputs, (FUNCTIONS,).
 
-        found: a function that computes the integer model's predictions.  rows: number of random inputs; if the kernel has
+        predict: a function that computes the integer model's predictions.  rows: number of random inputs; if the kernel has
         k(x, x) = 1, half of the inputs are near vectors.
         """
         rng, center, limit = np.random.default_rng(0), centers(spec), limits(spec)
@@ -167,7 +167,7 @@ class FrozenErrors:
         far = spec.conversion.most * resolutions(spec)
         x = spec.as_seen(np.clip(x, center - far, center + far))
         x = x[spec.accepts(x)]
-        return np.asarray(np.abs(found(x) - self.answers(spec, x)).max(0, initial=0.0))
+        return np.asarray(np.abs(predict(x) - self.answers(spec, x)).max(0, initial=0.0))
 
 
 def spread(spec: Any, weights: np.ndarray) -> np.ndarray:
