@@ -28,10 +28,10 @@ class Kept(Workers):
                 break
             whole, entry = whole + len(line), json.loads(line)
             if entry["context"] == self.context:
-                self.found[entry["key"]] = entry["result"]
+                self.results[entry["key"]] = entry["result"]
 
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
         super()._take(key, task, result, seconds)
         entry = {"context": self.context, "key": key, "task": json.loads(key), "seconds": round(seconds, 4)}
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry | {"result": self.found[key]}) + "\n")
+            file.write(json.dumps(entry | {"result": self.results[key]}) + "\n")

@@ -69,18 +69,18 @@ def _plain(value: Any) -> Any:
 # --------------------------------------------------------------------------------------------------------- workers
 
 
-def checked_jobs(given: int | str | None) -> int | None:
-    """Return the number of processes as an int, or None if ``given`` is None.
+def checked_jobs(jobs: int | str | None) -> int | None:
+    """Return the number of processes as an int, or None if ``jobs`` is None.
 
-    given: a number or its text.  Raises UserError if ``given`` is not a number from 1 to MOST_PROCESSES.
+    jobs: a number or its text.  Raises UserError if ``jobs`` is not a number from 1 to MOST_PROCESSES.
     """
-    text = str(given)
-    if given is None:
+    text = str(jobs)
+    if jobs is None:
         return None
-    if not isinstance(given, bool) and text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
+    if not isinstance(jobs, bool) and text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
         return int(text)
     raise UserError(
-        f"{shown_option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}"
+        f"{shown_option('jobs')} is {jobs!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}"
     )
 
 
@@ -111,7 +111,7 @@ class Workers:
     ) -> None:
         self.function, self.shared = function, shared
         self.jobs = checked_jobs(jobs) or cores()
-        self.found: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
         """Key of a finished task -> the task's result."""
         self.computed = 0
         """The number of tasks that were run."""
@@ -142,7 +142,7 @@ class Workers:
         """
         keys = [task_key(task) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
-        missing = {key: task for key, task in wanted.items() if key not in self.found}
+        missing = {key: task for key, task in wanted.items() if key not in self.results}
         before = self.computed
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1:
@@ -153,11 +153,11 @@ class Workers:
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
             self._run_elsewhere(missing, until, least - len(wanted) + len(missing))
-        return [self.found.get(key) for key in keys]
+        return [self.results.get(key) for key in keys]
 
     def finished(self, task: Task) -> Any:
         """Return the task's result; None if the task is not finished."""
-        return self.found.get(task_key(task))
+        return self.results.get(task_key(task))
 
     def took(self, task: Task) -> float:
         """Return the seconds that the task took; 0 if it was not run."""
@@ -165,7 +165,7 @@ class Workers:
 
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
         # converted to JSON and back, so that a result is the same whether this process or a worker computed it
-        self.found[key] = json.loads(json.dumps(result, default=_plain))
+        self.results[key] = json.loads(json.dumps(result, default=_plain))
         self.seconds[key] = seconds
         self.computed += 1
         self.after()
@@ -184,11 +184,11 @@ class Workers:
                     raise UserError(
                         "a worker process ended unexpectedly, perhaps because the memory was full; try again with fewer jobs"
                     ) from None
-                left = {key: task for key, task in missing.items() if key not in self.found}
+                left = {key: task for key, task in missing.items() if key not in self.results}
                 wanted = least - len(missing) + len(left)
             else:
                 break
-        if not all(key in self.found for key in missing):
+        if not all(key in self.results for key in missing):
             self._end_processes()  # abandoned tasks may still be running; the next call starts new processes
 
     def _run_there(self, missing: Mapping[str, Task], until: float, least: int) -> None:
@@ -459,7 +459,7 @@ class _OneThread(contextlib.ContextDecorator):
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.limits: list[Any] = []
-        self.found = 0  # number of imported modules when libraries were last searched for
+        self.module_count = 0  # number of imported modules when libraries were last searched for
         self.libraries: Any = None
 
     def __enter__(self) -> None:
@@ -467,8 +467,8 @@ class _OneThread(contextlib.ContextDecorator):
 
         with self.lock:
             # searching for libraries takes milliseconds, and only a new module can load a new library
-            if new := self.found != len(sys.modules):
-                self.found, self.libraries = len(sys.modules), ThreadpoolController()
+            if new := self.module_count != len(sys.modules):
+                self.module_count, self.libraries = len(sys.modules), ThreadpoolController()
             if new or not self.inside:
                 self.limits.append(self.libraries.limit(limits=1))
             self.inside += 1

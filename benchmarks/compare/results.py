@@ -148,8 +148,8 @@ def workers(arena: Arena, options: Compare, as_json: bool) -> Iterator[Kept]:
         with at_work:
             yield at_work
     except KeyboardInterrupt:
-        done = f"; {len(at_work.found):,} finished runs are kept in {at_work.path}; run the same command to continue"
-        raise output.interrupted(done if at_work.found else UNWRITTEN) from None
+        done = f"; {len(at_work.results):,} finished runs are kept in {at_work.path}; run the same command to continue"
+        raise output.interrupted(done if at_work.results else UNWRITTEN) from None
 
 
 # -------------------------------------------------------------------------------------------------------------- results

@@ -38,7 +38,7 @@ class Executor(ABC):
         return self.memory.precision
 
     @abstractmethod
-    def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any: ...
+    def _call(self, kernel: Kernel, arrays: list[np.ndarray]) -> Any: ...
 
     def _rows(
         self,
@@ -102,7 +102,7 @@ class Executor(ABC):
 
         return call
 
-    def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
+    def _final(self, kernel: Kernel, arrays: list[np.ndarray]) -> Callable[[], Any] | None:
         """Return a faster function that repeats the call, or None if there is none."""
         return None
 
@@ -152,13 +152,13 @@ class Executor(ABC):
         """Return the view of a struct or configuration, an object that has its fields."""
         return self.memory.view(part) if issubclass(part, Struct) else self.config.views[part]
 
-    def _values(self, kernel: Kernel, given: list[np.ndarray]) -> list[Any]:
+    def _values(self, kernel: Kernel, arrays: list[np.ndarray]) -> list[Any]:
         """Return the arguments for a kernel that is a Python function.  Zero-dimensional arrays become numbers."""
         make = {Real: self.precision.real, Bool: bool}
         kinds = taken_by(kernel)
         return [
             array if isinstance(kind, Array) else make.get(kind, int)(array)
-            for array, kind in zip(given, kinds, strict=True)
+            for array, kind in zip(arrays, kinds, strict=True)
         ]
 
     def _number(self, value: Any, kind: Any) -> np.ndarray:

@@ -36,13 +36,13 @@ class Jitted(Executor):
         capacities = tuple(sorted(memory.capacities.items()))
         self.code = _code(roots, choices, memory.precision, memory.structs, tuple(config.views), capacities)
 
-    def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
+    def _call(self, kernel: Kernel, arrays: list[np.ndarray]) -> Any:
         function, parts = self.code.entry(kernel)
-        return function(*map(self._view, parts), *self._values(kernel, given))
+        return function(*map(self._view, parts), *self._values(kernel, arrays))
 
-    def _rows(self, steps: Steps, *given: Any) -> None:
+    def _rows(self, steps: Steps, *arguments: Any) -> None:
         function, parts = self.code.loop(*steps)
-        function(*map(self._view, parts), *given)
+        function(*map(self._view, parts), *arguments)
 
 
 class _Code:
@@ -54,7 +54,7 @@ class _Code:
         self.space: dict[str, Any] = {"__name__": __name__, **source.constants}
         for name, kernel in source.intrinsics.items():
             self.space[f"i_{name}"] = _intrinsic(kernel, precision)
-        self.found: dict[Any, tuple[Any, tuple[Part, ...]]] = {}
+        self.functions: dict[Any, tuple[Any, tuple[Part, ...]]] = {}
 
     def inner(self, kernels: Sequence[Kernel]) -> None:
         """Compile the kernels and their callees as functions that Numba inlines into their callers."""
@@ -80,17 +80,17 @@ class _Code:
         """Return (function, parts).  The function calls one kernel.  Its first arguments are the structs and
         configurations in ``parts``; then come numbers and arrays.
         """
-        if kernel not in self.found:
+        if kernel not in self.functions:
             values = [f"a{i}" for i in range(len(taken_by(kernel)))]
-            self.found[kernel] = self._outer("call", [kernel], values, [f"return {self._call(kernel, *values)}"])
-        return self.found[kernel]
+            self.functions[kernel] = self._outer("call", [kernel], values, [f"return {self._call(kernel, *values)}"])
+        return self.functions[kernel]
 
     def loop(self, *each: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
         """Return (function, parts).  The function contains the loop over rows.  Its first arguments are the structs and
         configurations in ``parts``; then come the rows.
         """
         (ask, expect, learn, look), steps = each, tuple(k for k in each if k is not None)
-        if steps not in self.found:
+        if steps not in self.functions:
             lines = ["i, status = t - first, 0"]
             if ask is not None:
                 lines.append(f"status = {self._call(ask, 'x[t]', 'answers[i]')}")
@@ -104,8 +104,8 @@ class _Code:
                 lines.append(self._call(look, "states[i]"))
             values = ["x", "y", "first", "delay", "answers", "states", "statuses"]
             body = ["for t in range(first, len(x)):", *(f"    {line}" for line in lines)]
-            self.found[steps] = self._outer("rows", steps, values, body)
-        return self.found[steps]
+            self.functions[steps] = self._outer("rows", steps, values, body)
+        return self.functions[steps]
 
     def _call(self, kernel: Kernel, *values: str) -> str:
         given = [*map(argument, self.source.needs[kernel.name]), *values]

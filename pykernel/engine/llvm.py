@@ -212,22 +212,22 @@ class Compiled(Executor):
             return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
         return int(value) % 2**64
 
-    def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
+    def _call(self, kernel: Kernel, arrays: list[np.ndarray]) -> Any:
         with self.code.running():
             key = kernel, self.code.level
             if key not in self._functions:
-                self._functions[key] = self._function(kernel, given, ctypes.CFUNCTYPE)
-            return self._functions[key](self._table, *_addresses(given))
+                self._functions[key] = self._function(kernel, arrays, ctypes.CFUNCTYPE)
+            return self._functions[key](self._table, *_addresses(arrays))
 
-    def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
+    def _final(self, kernel: Kernel, arrays: list[np.ndarray]) -> Callable[[], Any] | None:
         # QUICK code may still be replaced; above QUICK, the call itself takes as long as the code, so still faster code would gain little
         if self.code.level == QUICK:
             return None
         # PYFUNCTYPE, which keeps the GIL, because releasing the GIL would take as long as processing a sample
-        return functools.partial(self._function(kernel, given, ctypes.PYFUNCTYPE), self._table, *_addresses(given))
+        return functools.partial(self._function(kernel, arrays, ctypes.PYFUNCTYPE), self._table, *_addresses(arrays))
 
-    def _function(self, kernel: Kernel, given: list[np.ndarray], made: Callable[..., Any]) -> Any:
-        pointers = [ctypes.c_void_p] * (1 + max(len(given), 2))
+    def _function(self, kernel: Kernel, arrays: list[np.ndarray], made: Callable[..., Any]) -> Any:
+        pointers = [ctypes.c_void_p] * (1 + max(len(arrays), 2))
         real = ctypes.c_float if self.precision.dtype.itemsize == 4 else ctypes.c_double
         return made(real if kernel.returns is Real else ctypes.c_int32, *pointers)(self.code.addresses[kernel])
 
@@ -258,6 +258,6 @@ class Compiled(Executor):
             start, size = end, 2 * size
 
 
-def _addresses(given: Sequence[np.ndarray]) -> list[int | None]:
+def _addresses(arrays: Sequence[np.ndarray]) -> list[int | None]:
     """Return the addresses of the arrays, padded with None to two addresses, because the machine code of an entry takes at least two."""
-    return [*(array.ctypes.data for array in given), *[None] * (2 - len(given))]
+    return [*(array.ctypes.data for array in arrays), *[None] * (2 - len(arrays))]

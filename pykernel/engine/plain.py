@@ -14,9 +14,9 @@ from pykernel.engine.executor import Executor
 class Plain(Executor):
     """Runs kernels in the interpreter.  Raises IndexError or OverflowError for operations that are undefined in C."""
 
-    def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
+    def _call(self, kernel: Kernel, arrays: list[np.ndarray]) -> Any:
         parts = [self._part(kind) for kind in kernel.params.values() if parts_of(kind)]
-        return bind(kernel, self.precision)(*parts, *self._values(kernel, given))
+        return bind(kernel, self.precision)(*parts, *self._values(kernel, arrays))
 
     def _part(self, kind: Any) -> Any:
         """Return the view of a struct or configuration.  For a model, return an object with all fields of its parts."""

@@ -253,23 +253,23 @@ class Column:
 
         It has an entry for each number that occurs repeatedly, and one entry for all numbers that occur once.
         """
-        found = self.apart()
-        if not found:
+        apart = self.apart()
+        if not apart:
             return []
-        known = sorted({*found, *self.far()})
+        known = sorted({*apart, *self.far()})
         low, high = (
             sign * next(v for v in sorted(side) if sign * v not in known)
             for sign, side in zip((1, -1), self.ends.sides, strict=True)
         )
-        codes = [value for value, (count, _) in found.items() if count > 1]
-        spikes = [value for value in found if value not in codes]
+        codes = [value for value, (count, _) in apart.items() if count > 1]
+        spikes = [value for value in apart if value not in codes]
         return [
             {
                 "column": self.name,
-                "value": min(values, key=lambda value: found[value][1]),
+                "value": min(values, key=lambda value: apart[value][1]),
                 "different": len(values),
-                "cells": sum(found[value][0] for value in values),
-                "line": min(found[value][1] for value in values),
+                "cells": sum(apart[value][0] for value in values),
+                "line": min(apart[value][1] for value in values),
                 "others": [low, high],
             }
             for values in (*([code] for code in codes), spikes)
@@ -416,7 +416,7 @@ class Columns:
                 for column in every
                 for value, count in column.far().items()
             ],
-            "outlying": [told for column in every if column is not self.classes for told in column.apart_told()],
+            "outlying": [entry for column in every if column is not self.classes for entry in column.apart_told()],
             "times": None,
             "missing": None,
             "unlabelled": 0,

@@ -185,8 +185,8 @@ class FramedTable:
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.name, self.where, self.frames, self.position = name, f"{name}, its frames", Frames(name), 0
-        self.told = self._told(file)
-        self.first = list(itertools.islice(self.told, 1))
+        self.events = self._told(file)
+        self.first = list(itertools.islice(self.events, 1))
         if self.frames.header is None:
             raise UserError(f"{name}: no frame names the columns; record from the beginning, or for longer")
         self.header = self.frames.header
@@ -208,7 +208,7 @@ class FramedTable:
 
     def _rows(self) -> Iterator[Sequence[str]]:
         count = 0
-        for told in itertools.chain(self.first, self.told):
+        for told in itertools.chain(self.first, self.events):
             if told.kind == "began":
                 raise UserError(
                     f"{self.name}: after row {count:,} the device restarted, but a table must be one recording; pykernel table {self.name} "

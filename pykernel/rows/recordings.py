@@ -164,9 +164,9 @@ def _some(columns: Sequence[str]) -> str:
     return ", ".join(map(shown_cell, columns[:MOST_NAMED])) + (f" and {more} others" if more > 0 else "")
 
 
-def need_none(**given: object) -> None:
+def need_none(**arguments: object) -> None:
     """Raise UserError if one of these arguments, which have no meaning for many devices, was given."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value:
             raise UserError(
                 f"{shown_option(name)} is for one device, but the data come from several; leave it out, or give one file"

@@ -233,18 +233,18 @@ class Link:
                 silent = self.clock() + pause
                 continue
             self.frames_left -= 1
-            found = opened(frame)
-            if found is None:
+            question = opened(frame)
+            if question is None:
                 self.noise += frame[: NOTED - len(self.noise)]
             else:
                 self.heard += 1
-                if found[:2] != self.last:
-                    self.last = found[:2]
-                    return found[0], found[2]
+                if question[:2] != self.last:
+                    self.last = question[:2]
+                    return question[0], question[2]
             self.damaged += 1
-            self.seen["damaged" if found is None else "again"] += 1
+            self.seen["damaged" if question is None else "again"] += 1
             # the board repeats its question if the host's answer was damaged
-            self._say(AGAIN if found is None else self.answer)
+            self._say(AGAIN if question is None else self.answer)
 
     def _answer(self, kind: bytes, data: bytes) -> None:
         assert self.last is not None

@@ -211,17 +211,17 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
         )
     records, facts = read_records(twin.elf), flow_facts(project.spec)
     code = Code(image, records)
-    found = {}
+    bounds = {}
     for short in names:
         start = image.functions[f"{name}_{short}"].start
         try:
             graph = Graph([start], code.decode, records)
             most = functools.partial(longest, graph, start, code, facts, short)
             cycles = most("cycles") if image.target.name in COUNTED else None
-            found[short] = Bound(most("instructions"), cycles, cycles is not None and image.target.name not in EXACT)
+            bounds[short] = Bound(most("instructions"), cycles, cycles is not None and image.target.name not in EXACT)
         except Unbounded as error:
-            found[short] = Bound(None, refused=str(error))
-    return found
+            bounds[short] = Bound(None, refused=str(error))
+    return bounds
 
 
 Terms = list[tuple[int, float]]

@@ -64,18 +64,18 @@ class WasmModel(JobModel):
         instance = wasmtime.Instance(self.store, made, given)
         self.exports: Any = instance.exports(self.store)
         self.trap = (wasmtime.Trap, wasmtime.WasmtimeError)
-        self.given, self.next, self.taken = b"", 0, bytearray()
+        self.job, self.next, self.taken = b"", 0, bytearray()
         self.call("init")
 
     def _give(self, at: int, count: int) -> None:
-        self.exports["memory"].write(self.store, self.given[self.next : self.next + count], at)
+        self.exports["memory"].write(self.store, self.job[self.next : self.next + count], at)
         self.next += count
 
     def _take(self, at: int, count: int) -> None:
         self.taken += self.exports["memory"].read(self.store, at, at + count)
 
     def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
-        self.given, self.next, self.taken = job, 0, bytearray()
+        self.job, self.next, self.taken = job, 0, bytearray()
         try:
             self.exports["check_job"](self.store)
         except self.trap as error:

@@ -114,7 +114,7 @@ def in_numba(spec: Spec, samples: int) -> Reference:
     assert verdict["equal"], verdict["first_difference"]
     executor, program = reference.model.executor, spec.program
     assert isinstance(executor, Jitted)
-    ran = executor.code.found
+    ran = executor.code.functions
     assert all(is_jitted(function) and len(function.nopython_signatures) == 1 for function, _ in ran.values())
     entries = {entry.kernel: entry.name for entry in program.entries_for(spec.config)}
     names = {entries[kernel] for each in ran for kernel in (each if isinstance(each, tuple) else [each])}
