@@ -97,9 +97,9 @@ def check(
         """Compile the model.  The snapshot functions are compiled only at the first level, because the stream does not call them."""
         return CModel(project, c, tuple(level.split()), whole=level == levels[0])
 
-    told = told_late() if progress is None else contextlib.nullcontext(progress)
+    reporting = told_late() if progress is None else contextlib.nullcontext(progress)
     # compilers and streams have separate threads, so that compilers do not wait for a long stream
-    with told as say, Threads() as compiling, Threads() as running:
+    with reporting as say, Threads() as compiling, Threads() as running:
         say(0.0, "generating C")
         project = build(spec, memory)
         say(0.1, f"simulating with {first}")

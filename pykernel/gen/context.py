@@ -349,8 +349,8 @@ def _int16(spec: Any) -> dict[str, Any]:
     if not spec.program.learns:
         model = HostModel(spec, engine="llvm")
         made["bound"] = float(spec.family.error_bound(spec).max())
-        found = spec.family.measured_error(spec, lambda x: model.predict(x).reshape(len(x), -1))
-        made["measured"] = float(found.max())
+        measured = spec.family.measured_error(spec, lambda x: model.predict(x).reshape(len(x), -1))
+        made["measured"] = float(measured.max())
         if spec.signal is None:
             made["rounded_bound"] = float(spec.family.error_bound(spec, ROUNDED).max())
     return made

@@ -85,13 +85,13 @@ def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
         if not _passes(project, compiler, folder, code, "--coverage"):
             raise CheckFailed(f"{name}_selftest fails in a build for gcov")
         data = next(folder.glob(f"*{name}.gcda"))
-        found = subprocess.run(
+        completed = subprocess.run(
             ["gcov", "--json-format", "--stdout", data.name], cwd=folder, capture_output=True, text=True
         )
-    if found.returncode != 0 or not found.stdout:
+    if completed.returncode != 0 or not completed.stdout:
         return None
     runs: dict[int, int] = {}
-    for file in json.loads(found.stdout.splitlines()[0])["files"]:
+    for file in json.loads(completed.stdout.splitlines()[0])["files"]:
         if Path(file["file"]).name == f"{name}.c":
             for line in file["lines"]:
                 number = line["line_number"]

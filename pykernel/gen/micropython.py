@@ -42,7 +42,7 @@ def micropython_files(
     }
     arguments = [argument for call in methods.values() for argument in call.arguments[1:]]
     rooms = {argument.name: argument for argument in arguments if argument.size and not argument.written}
-    told = {argument.type for argument in arguments if argument.written}
+    written = {argument.type for argument in arguments if argument.written}
     taken = {argument.type for argument in arguments if not argument.written}
     own = {
         "methods": methods,
@@ -50,8 +50,8 @@ def micropython_files(
         "arrays": {argument.type for argument in rooms.values()},
         "scalars": {argument.type for argument in arguments if not argument.size},
         "wholes": bool(taken & {"int16_t", "int32_t"}),
-        "floats": bool((told | taken) & {"float", "double"}),
-        "told": told,
+        "floats": bool((written | taken) & {"float", "double"}),
+        "told": written,
         "codes": CODES,
         "sources": sources,
     }

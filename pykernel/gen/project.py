@@ -168,9 +168,9 @@ def _build(
     context = of_spec(spec, code.printer) | of_code(spec, code) | of_memory(spec, code, memory)
     context |= {key: comment(said.get(key, "")) for key in SAID}
     context["bounds"] = [
-        {"built": comment(row["built"]), "macros": found}
+        {"built": comment(row["built"]), "macros": macros}
         for row in checks
-        if (found := bound_macros(row, code.printer.macro))
+        if (macros := bound_macros(row, code.printer.macro))
     ]
     if valid is not None:
         context["snapshot"] = storage = snapshot_context(
@@ -280,11 +280,11 @@ def state_hash(spec: Spec, memory: Memory) -> int:
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 
 
-def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str, Any]:
+def inside(spec: Spec, memory: Memory | None = None, event: str = "") -> dict[str, Any]:
     """Return, for a report, the sizes of the model's parts and of simple predictors, and the hashes of the
     configuration and of a state.
 
-    told: the event after which the model has this state.  The entry "parts" has (name, bytes, contents) of each part.
+    event: the event after which the model has this state.  The entry "parts" has (name, bytes, contents) of each part.
     """
     from pykernel.host.simple import simple_bytes
 
@@ -297,12 +297,12 @@ def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str
             parts.append((name, end - before, docs[name]))
         before = max(before, end)
     state = spec.program.state_bytes(there.layout)
-    found = {"parts": parts, "state_bytes": state, "work_bytes": there.layout.nbytes - state}
-    found |= {"simple": dict(simple_bytes(spec)), "config_hash": f"{whose.config_hash:08x}"}
+    report = {"parts": parts, "state_bytes": state, "work_bytes": there.layout.nbytes - state}
+    report |= {"simple": dict(simple_bytes(spec)), "config_hash": f"{whose.config_hash:08x}"}
     if memory is not None:
         there.copy_from(memory)
-        found |= {"state_hash": f"{state_hash(spec, there):08x}", "hash_told": told}
-    return found
+        report |= {"state_hash": f"{state_hash(spec, there):08x}", "hash_told": event}
+    return report
 
 
 def _template(name: str) -> str:

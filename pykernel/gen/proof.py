@@ -266,7 +266,7 @@ class _Writer:
 
     def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
         """Return C code that calls an entry with arbitrary bits as arguments, and assertions about its outputs."""
-        lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
+        lines, stated, arguments = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
         # these copies turn bits into reals, because Eva can split the values of a real, but not of bits that are read as a real
         read: list[str] = []
         for name, kind in f.params:
@@ -292,8 +292,8 @@ class _Writer:
                 ]
                 if level == FINITE and kind is Real:
                     read.append(f"{name} = {name};")
-            given.append(name)
-        return [*lines, *read, f"(void){self.printer.name(f.name)}({', '.join(given)});"], stated
+            arguments.append(name)
+        return [*lines, *read, f"(void){self.printer.name(f.name)}({', '.join(arguments)});"], stated
 
     def snapshots(self) -> tuple[str, list[Call]]:
         name, size = self.name, f"{self.name.upper()}_SNAPSHOT_BYTES"
@@ -335,7 +335,7 @@ static void any_bytes(void)
     Frama_C_make_unknown((char *)buffer, sizeof(buffer));
 }}
 """
-        given = {
+        arguments_of = {
             "save": "buffer",
             "load": "buffer",
             "store": "writes, reads, &context",
@@ -343,7 +343,7 @@ static void any_bytes(void)
             "wipe": "",
         }
         files, calls = (f"{name}.c", f"{name}_snapshot.c", "prove_snapshot.c"), []
-        for called, arguments in given.items():
+        for called, arguments in arguments_of.items():
             main = f"prove_snapshot_{called}"
             call = f"(void){name}_{called}(&model{', ' if arguments else ''}{arguments});"
             head += "\n" + "\n".join(_function(f"void {main}(void)", ["any_bytes();", call])) + "\n"
@@ -358,39 +358,44 @@ static void any_bytes(void)
         checks = [r for r in self.ranges if r.slot.offset < persistent]
         valid = self.program.valid
         assert valid is not None
-        found = snapshot_context(self.spec, valid, self.layout, frozenset(self.code.whose.drop), annotated=True)
-        given = found["valid_takes"]
+        snapshot = snapshot_context(self.spec, valid, self.layout, frozenset(self.code.whose.drop), annotated=True)
+        argument = snapshot["valid_takes"]
         lines = [
             "Frama_C_make_unknown((char *)&model, sizeof(model));",
-            f"if ({self.name}_stored_within(&stored) && {found['valid']}({given and '&' + given})) {{",
+            f"if ({self.name}_stored_within(&stored) && {snapshot['valid']}({argument and '&' + argument})) {{",
         ]
         lines += [*("    " + r.stated() for r in checks), "}"]
         context = {
             "name": self.name,
             "macro": self.name.upper(),
-            "snapshot": found,
+            "snapshot": snapshot,
             "annotated": True,
             "state_bytes": persistent,
         }
         within = render("ranges.c", context)
-        text = [*self.readers(found), *found["functions"], within, *_function("void prove_snapshot_valid(void)", lines)]
+        text = [
+            *self.readers(snapshot),
+            *snapshot["functions"],
+            within,
+            *_function("void prove_snapshot_valid(void)", lines),
+        ]
         call = Call(
             *(SNAPSHOT, "valid", "prove_snapshot_valid", ("prove_valid.c",)),
-            reached=frozenset({found["valid"], f"{self.name}_stored_within"}),
+            reached=frozenset({snapshot["valid"], f"{self.name}_stored_within"}),
             checks=len(checks),
         )
         return "\n".join(text) + "\n", call
 
-    def readers(self, found: Mapping[str, Any]) -> list[str]:
+    def readers(self, snapshot: Mapping[str, Any]) -> list[str]:
         """Return the definitions that the snapshot's functions need, with readers that take each number from the model in memory."""
         name, macro, size = self.name, self.name.upper(), self.spec.real.dtype.itemsize
         types = {"real": (self.printer.real, size), "count": ("int32_t", 4)}
-        types |= {what: (kind, width) for what, kind, width in found["narrow"]}
+        types |= {what: (kind, width) for what, kind, width in snapshot["narrow"]}
         lines = [f'#include "{name}.h"', '#include "__fc_builtin.h"']
         lines += [f"#include <{header}.h>" for header in ("float", "stdbool", "stddef")]
-        for each in (*found["parameters"], *found["constants"]):
+        for each in (*snapshot["parameters"], *snapshot["constants"]):
             lines += [f"#undef {macro}_{each['name']}", f"#define {macro}_{each['name']} {each['value']}"]
-        lines += [f"{table['declaration']} = {{\n    {table['text']}\n}};" for table in found["tables"]]
+        lines += [f"{table['declaration']} = {{\n    {table['text']}\n}};" for table in snapshot["tables"]]
         lines += [f"static {name}_t model;", f"typedef struct {{ int none; }} {name}_stored_t;"]
         lines += [
             f"static {name}_stored_t stored;",
@@ -404,7 +409,7 @@ static void any_bytes(void)
         natural += " : *(uint32_t *)((char *)&model + (place))"
         lines.append(f"#define {name}_stored_natural(stored, place, width) ({natural})")
         row = f"((place) + ((uint32_t)(i) * (uint32_t)(width) * {size}u))"
-        return [*lines, f"#define {name}_stored_row(place, i, width) {row}", *found["primitives"]]
+        return [*lines, f"#define {name}_stored_row(place, i, width) {row}", *snapshot["primitives"]]
 
 
 def _function(head: str, lines: list[str]) -> list[str]:

@@ -280,13 +280,13 @@ class _Run:
         self.kernel = made_up_number(spec)
         nothing = Memory((), self.model.memory.precision, {})
         self.numbers = make_executor([self.kernel], nothing, Settings({}), self.model.engine)
-        self.found, self.seed = 0, 1
+        self.checksum, self.seed = 0, 1
         self.x = np.zeros(spec.width, spec.real.dtype)
         self.y: Any = np.zeros(spec.outputs, self.program.label_dtype(spec.real))
         self.answer = bytearray(answer_bytes(spec))
 
-    def told(self, data: Any) -> None:
-        self.found = zlib.crc32(data, self.found)
+    def add_to_checksum(self, data: Any) -> None:
+        self.checksum = zlib.crc32(data, self.checksum)
 
     def call(self, calls: int) -> None:
         """Call the entries whose bits are set."""
@@ -298,12 +298,12 @@ class _Run:
                 answer = [np.frombuffer(self.answer, _dtype(scalar, self.spec), count)] if count else []
                 known = {"sample": [self.x], "label": labels, "off": [(on >> 1 & 1) - (on >> 2)], "answer": answer}
                 given = [value for what in GIVEN[entry.kind] for value in known[what]]
-                self.told(np.int32(self.model.executor.call(entry.kernel, *given)))
-                self.told(self.answer)
+                self.add_to_checksum(np.int32(self.model.executor.call(entry.kernel, *given)))
+                self.add_to_checksum(self.answer)
         if on & 1:
             memory = self.model.memory.bytes[: self.program.hashed_bytes(self.layout)]
-            self.told(np.uint32(zlib.crc32(memory)))
-            self.told(self.answer)
+            self.add_to_checksum(np.uint32(zlib.crc32(memory)))
+            self.add_to_checksum(self.answer)
 
     def random(self) -> int:
         self.seed = (self.seed * 75 + 74) % 65537
@@ -338,7 +338,7 @@ class _Run:
         plan, calls = self.plan, self.calls
         last = self.seed
         if not self.program.is_int16:
-            self.told(_sound_arithmetic(self.spec))
+            self.add_to_checksum(_sound_arithmetic(self.spec))
         for t in range(plan.samples):
             n, kind = t // plan.stride, t // plan.stride % KINDS
             if kind == Kind.REPEATED or n == 1:
@@ -355,16 +355,16 @@ class _Run:
         self.call(calls.hashed)
         for slot, refusing in calls.guards:
             self.strike(slot, WRONG, refusing)
-        counted, slots = self.found, overwritten(self.spec, self.layout)
+        counted, slots = self.checksum, overwritten(self.spec, self.layout)
         for every in (False, True):
             for slot in slots:
                 if every:
                     self.model.memory.field(slot.name)[:] = DAMAGE
                 self.strike(slot, damage(self.spec), calls.struck)
         # results with overwritten numbers are not hashed, because floating-point libraries differ
-        self.found = counted
+        self.checksum = counted
         self.call(calls.last)
-        return self.found
+        return self.checksum
 
     def strike(self, slot: Slot, value: int, calls: int) -> None:
         """Overwrite the highest byte of a field's first number, call entries with two new samples, and restore the byte."""
@@ -443,13 +443,13 @@ def guards(spec: Spec, layout: Layout) -> list[tuple[tuple[Entry, ...], list[Slo
         return set().union(*map(read, refusing), *map(looked_at, called(nodes)))
 
     looking = {entry: looked_at(entry.kernel.name) for entry in spec.program.entries_for(spec.config)}
-    found: dict[tuple[Entry, ...], list[Slot]] = {}
+    slots_of: dict[tuple[Entry, ...], list[Slot]] = {}
     persistent = {struct.__name__ for struct in spec.program.persistent}
     for slot in layout.slots:
         if slot.array.scalar.value is Index and slot.struct in persistent:
-            found.setdefault(tuple(e for e, names in looking.items() if slot.name in names), []).append(slot)
-    found.pop((), None)
-    return list(found.items())
+            slots_of.setdefault(tuple(e for e, names in looking.items() if slot.name in names), []).append(slot)
+    slots_of.pop((), None)
+    return list(slots_of.items())
 
 
 def _refuses_state(statement: Any) -> bool:
@@ -535,15 +535,17 @@ def _of_calls(
     calls, label, label_at = calls_of(spec, layout, plan), samples["label"], samples["label_at"]
     switched = f"(calls >> {len(calls.entries) + 1})"
     off = f"(int32_t)({switched} & 1u) - (int32_t)({switched} >> 1)"
-    given = {"sample": "t->x", "label": label_at, "off": off, "answer": "t->told.answer"}
+    arguments = {"sample": "t->x", "label": label_at, "off": off, "answer": "t->told.answer"}
     if label in ("none", "reals"):
-        given["label"] = {"none": ""}.get(label, f"&{label_at}" if samples["behind"] else "t->y")
+        arguments["label"] = {"none": ""}.get(label, f"&{label_at}" if samples["behind"] else "t->y")
     answers = [_answer(spec, entry) for entry in calls.entries]
     kinds = {printer.type(scalar): scalar for scalar, count in answers if count}
     texts = []
     for entry, (scalar, _) in zip(calls.entries, answers, strict=True):
         member = f".{MEMBERS[printer.type(scalar)]}" if scalar is not None and len(kinds) > 1 else ""
-        named = [given[what] + (member if what == "answer" else "") for what in GIVEN[entry.kind] if given[what]]
+        named = [
+            arguments[what] + (member if what == "answer" else "") for what in GIVEN[entry.kind] if arguments[what]
+        ]
         texts.append(f"{spec.name}_{entry.name}({', '.join(['t->s', *named])})")
     lengths = {kind: answer_bytes(spec) // _dtype(scalar, spec).itemsize for kind, scalar in kinds.items()}
     return {

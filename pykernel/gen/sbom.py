@@ -40,7 +40,7 @@ def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[s
         if path.startswith("src/")
     ]
     generator = {"type": "application", "name": "pykernel-mcu", "version": context["version"]}
-    told = {
+    document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -54,4 +54,4 @@ def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[s
         "dependencies": [{"ref": name, "dependsOn": [part["name"] for part in parts]}],
         "compositions": [{"aggregate": "complete", "dependencies": [name]}],  # the model has no other dependencies
     }
-    return json.dumps(told, indent=2, ensure_ascii=True) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"

@@ -166,22 +166,22 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
     One table has the integers with ranges from 0, the widest type first.  Another table has the reals with ranges from
     0, followed by the reals with ranges that are symmetric about 0.  These two tables have no lower ends.
     """
-    declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
-    found: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}
+    declared = {name: ranged for struct in spec.program.persistent for name, ranged in struct.ranges.items()}
+    groups: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}
     for slot in _kept(spec, layout):
-        given, scalar = declared.get(slot.name), slot.array.scalar
-        if given or not slot.struct:  # padding is zero
-            low, high = ends_of(given, spec.capacities, spec.config, spec.real) if given else (0, 0)
-            told = {"low": printer.number(scalar, low), "high": printer.number(scalar, high)}
+        ranged, scalar = declared.get(slot.name), slot.array.scalar
+        if ranged or not slot.struct:  # padding is zero
+            low, high = ends_of(ranged, spec.capacities, spec.config, spec.real) if ranged else (0, 0)
+            ends = {"low": printer.number(scalar, low), "high": printer.number(scalar, high)}
             if scalar is not Real and low == 0:
-                group, told = "natural", {"high": f"{int(high)}u"}
+                group, ends = "natural", {"high": f"{int(high)}u"}
             elif scalar is Real and low in (0, -high):
-                group, told = "from_zero" if low == 0 else "around_zero", {"high": told["high"]}
+                group, ends = "from_zero" if low == 0 else "around_zero", {"high": ends["high"]}
             else:
                 group = str(scalar).lower()
-            _add(found.setdefault((group, scalar), []), slot, told)
-    naturals = {scalar: rows for scalar in INTEGERS if (rows := found.pop(("natural", scalar), None))}
-    positive, around = (found.pop((group, Real), []) for group in ("from_zero", "around_zero"))
+            _add(groups.setdefault((group, scalar), []), slot, ends)
+    naturals = {scalar: rows for scalar in INTEGERS if (rows := groups.pop(("natural", scalar), None))}
+    positive, around = (groups.pop((group, Real), []) for group in ("from_zero", "around_zero"))
     tables: list[dict[str, Any]] = [
         {
             "what": group,
@@ -192,7 +192,7 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
             "low": "",
             "width": "",
         }
-        for (group, scalar), rows in found.items()
+        for (group, scalar), rows in groups.items()
     ]
     if positive or around:
         zero, low = printer.number(Real, 0), "-high"
@@ -224,13 +224,13 @@ def _kept(spec: Spec, layout: Layout) -> list[Slot]:
     return [slot for slot in layout.slots if slot.offset < spec.program.state_bytes(layout)]
 
 
-def _add(rows: list[dict[str, Any]], slot: Slot, told: dict[str, str]) -> None:
-    """Add the field to the last row if it follows that row's fields and has the same ``told``; otherwise add a row for it."""
-    if rows and rows[-1]["end"] == slot.offset and rows[-1]["told"] == told:
+def _add(rows: list[dict[str, Any]], slot: Slot, ends: dict[str, str]) -> None:
+    """Add the field to the last row if it follows that row's fields and has the same ``ends``; otherwise add a row for it."""
+    if rows and rows[-1]["end"] == slot.offset and rows[-1]["told"] == ends:
         rows[-1]["count"] += math.prod(slot.shape)
         rows[-1]["end"] += slot.nbytes
         rows[-1]["fields"].append(slot.name)
     else:
         rows.append(
-            {"told": told, "count": math.prod(slot.shape), "end": slot.offset + slot.nbytes, "fields": [slot.name]}
+            {"told": ends, "count": math.prod(slot.shape), "end": slot.offset + slot.nbytes, "fields": [slot.name]}
         )

@@ -147,7 +147,7 @@ def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
     labels and missed classes are reported without a trial.  A better simple predictor is reported even if no change
     helps.
     """
-    return _Adviser(simulation, trial).found()
+    return _Adviser(simulation, trial).examine()
 
 
 class _Adviser:
@@ -161,9 +161,9 @@ class _Adviser:
         self.scored, self.errors = second["scored"], second[self.kind]
         self.now: float = self.errors["model"] or 0.0
         self.content: Content = self.spec.model_dump(exclude_unset=True)
-        self.told: list[dict[str, Any]] = []
+        self.findings: list[dict[str, Any]] = []
 
-    def found(self) -> list[dict[str, Any]]:
+    def examine(self) -> list[dict[str, Any]]:
         if self.scored < FEW or not self.spec.program.learns or self.simulation.trains:
             return []
         self._diverged()
@@ -178,7 +178,7 @@ class _Adviser:
             self._simple()
             self._rare()
         self._missing()
-        return self.told
+        return self.findings
 
     # ------------------------------------------------------------------------------------------------ the tests
 
@@ -210,10 +210,10 @@ class _Adviser:
         far = f", and an input's mean is {away:.3g} standard deviations from 0" if away > FAR_INPUTS else ""
         shown = self._shown(exact), self._shown(self.now)
         why = f"the same model has an error of {shown[0]} in float64, and of {shown[1]} in float32{far}"
-        value, told = self.now / max(exact, 1e-300), len(self.told)
+        value, before = self.now / max(exact, 1e-300), len(self.findings)
         # tried first: with standardised inputs, float32 may have enough digits, and it needs half the memory of float64
         self._propose("too few digits", value, why, self._standardised())
-        if len(self.told) == told:
+        if len(self.findings) == before:
             self._propose("too few digits", value, why, [wide])
 
     def _standardised(self) -> list[Change]:
@@ -295,7 +295,7 @@ class _Adviser:
         ee, e2 = self.sums[2:4]
         correlation = float(ee / e2) if e2 > 0 else 0.0
         # if digits are lost, rounding alone may explain the correlation
-        rounding = any(each["test"] == "too few digits" for each in self.told)
+        rounding = any(each["test"] == "too few digits" for each in self.findings)
         if correlation > MOST_CORRELATION and not rounding:
             why = (
                 f"errors have a correlation of {correlation:.2f} with the latest known error: earlier labels contain "
@@ -371,12 +371,12 @@ class _Adviser:
 
     # ------------------------------------------------------------------------------------------------ the changes
 
-    def _with(self, told: str, **changes: Content) -> Change:
+    def _with(self, text: str, **changes: Content) -> Change:
         """Return a change that gives new values to some keys. The value None removes a key."""
         made: Content = {n: dict(part) if isinstance(part, Mapping) else part for n, part in self.content.items()}
         for section, keys in changes.items():
             made[section] = {k: v for k, v in {**made.get(section, {}), **keys}.items() if v is not None}
-        return told, made
+        return text, made
 
     def _last_label(self) -> list[Change]:
         """Return changes that make the latest known label an input of a linear expert, in this model or in the default model."""
@@ -480,7 +480,7 @@ class _Adviser:
             return
         if self.trial is None:
             if changes or always:
-                self._tell(test, value, why, " or ".join(told for told, _ in changes) or "nothing is known to help")
+                self._tell(test, value, why, " or ".join(text for text, _ in changes) or "nothing is known to help")
             return
         best: tuple[float, Change] | None = None
         for change in changes:
@@ -491,17 +491,17 @@ class _Adviser:
             if error is not None and (best is None or error < best[0]):
                 best = (error, change)
         if best is not None and best[0] <= WORTH * self.now:
-            error, (told, self.content) = best
-            added = ", together with the above" if self.told else ""
-            told += f": the error is {self._shown(error)} instead of {self._shown(self.now)}{added}{self._beside()}"
-            self._tell(test, value, why, told)
+            error, (text, self.content) = best
+            added = ", together with the above" if self.findings else ""
+            text += f": the error is {self._shown(error)} instead of {self._shown(self.now)}{added}{self._beside()}"
+            self._tell(test, value, why, text)
             self.now = error
         elif always:
-            tried = f"; tried without success: {'; '.join(told for told, _ in changes)}" if changes else ""
+            tried = f"; tried without success: {'; '.join(text for text, _ in changes)}" if changes else ""
             self._tell(test, value, why, f"take the simple predictor{tried}")
 
     def _tell(self, test: str, value: float, why: str, change: str) -> None:
-        self.told.append({"test": test, "value": float(value), "why": why, "change": change})
+        self.findings.append({"test": test, "value": float(value), "why": why, "change": change})
 
     def _beside(self) -> str:
         """Return a phrase with the best simple predictor and its error: even the changed model may be worse than it."""

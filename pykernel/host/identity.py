@@ -106,9 +106,9 @@ def identity(spec: Spec) -> Identity:
         for name in set(owner.ranges) - set(drop):
             low, high = ends_of(owner.ranges[name], spec.capacities, config, precision)
             rest[f"range of {name}"] = f"{_exact(low)} to {_exact(high)}"
-    parameters = {k: told for k, told in _parameters(program, config, read).items() if k not in unseen}
-    meaning |= {name: told for name, told in parameters.items() if name not in tunable}
-    rest |= {name: told for name, told in parameters.items() if name in tunable}
+    parameters = {k: text for k, text in _parameters(program, config, read).items() if k not in unseen}
+    meaning |= {name: text for name, text in parameters.items() if name not in tunable}
+    rest |= {name: text for name, text in parameters.items() if name in tunable}
     return Identity(drop, meaning, rest)
 
 

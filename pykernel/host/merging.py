@@ -160,21 +160,21 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
         raise UserError(f"{empty[0]}: has learned nothing yet; leave this device out")
     x, begins = np.concatenate(asked), np.cumsum([0, *map(len, asked)])
     nearness = np.stack([log_density(own, x) for own in asked])
-    told, deviations = np.zeros((len(devices), len(x), spec.outputs)), {}
+    device_answers, deviations = np.zeros((len(devices), len(x), spec.outputs)), {}
     with watch.progress(len(devices) + ROUNDS) as shown:
         for k, (name, device) in enumerate(devices.items()):
             shown(k, f"asking {name}")
-            told[k] = answers(device, x)
-        deviation = float(np.sqrt(told.var(axis=(0, 1)).sum())) or 1.0
+            device_answers[k] = answers(device, x)
+        deviation = float(np.sqrt(device_answers.var(axis=(0, 1)).sum())) or 1.0
         for k, name in enumerate(devices):
             own = slice(begins[k], begins[k + 1])
-            others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
-            deviations[name] = _rms(others - told[k, own]) / deviation
-        g = together(told, nearness)
+            others = together(np.delete(device_answers, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
+            deviations[name] = _rms(others - device_answers[k, own]) / deviation
+        g = together(device_answers, nearness)
         # the labels get noise as large as the differences between the devices' answers and the joint answers, because
         # without noise the model would trust its next real label completely.  If the model has a budget, the labels get
         # no noise, because its few vectors cannot average the noise out
-        noise = np.sqrt(together(np.square(told - g), nearness).mean(axis=0)) * (spec.program.budget is None)
+        noise = np.sqrt(together(np.square(device_answers - g), nearness).mean(axis=0)) * (spec.program.budget is None)
         model, best, left = HostModel(spec), HostModel(spec), np.inf
         for number in range(ROUNDS):
             shown(len(devices) + number, "teaching the merged model")
@@ -211,13 +211,13 @@ def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.asarray(-(np.square(x - own.mean(axis=0)) / variance + np.log(variance)).mean(axis=1) / 2)
 
 
-def together(told: np.ndarray, nearness: np.ndarray) -> np.ndarray:
+def together(device_answers: np.ndarray, nearness: np.ndarray) -> np.ndarray:
     """Return the joint answers: the mean of the devices' answers, with weights proportional to exp(nearness).
 
-    told: the answers, (K, rows, OUTPUTS) for K devices. nearness: (K, rows).
+    device_answers: the answers, (K, rows, OUTPUTS) for K devices. nearness: (K, rows).
     """
     weights = np.exp(nearness - nearness.max(axis=0))
-    return np.asarray(np.einsum("kl,klo->lo", weights / weights.sum(axis=0), told))
+    return np.asarray(np.einsum("kl,klo->lo", weights / weights.sum(axis=0), device_answers))
 
 
 def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -225,16 +225,16 @@ def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarr
     learned nothing, the result has no rows.
     """
     spec, memory = model.spec, model.memory
-    found = np.zeros((0, spec.width))
+    inputs = np.zeros((0, spec.width))
     if spec.standardises and int(memory.field("observed")[0]) >= max(1, spec.config.input_warmup):
-        found = rng.normal(size=(min(DRAWN, most // 2), spec.width)) * np.sqrt(
+        inputs = rng.normal(size=(min(DRAWN, most // 2), spec.width)) * np.sqrt(
             np.array(memory.field("variance"), np.float64)
         )
-        found += memory.field("mean")
+        inputs += memory.field("mean")
     if spec.program.budget is not None:
         stored = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)
-        found = np.concatenate([found, raw_inputs(spec, memory, rng.permutation(stored)[: most // 2])])
-    return np.clip(found, *spec.input_ranges)
+        inputs = np.concatenate([inputs, raw_inputs(spec, memory, rng.permutation(stored)[: most // 2])])
+    return np.clip(inputs, *spec.input_ranges)
 
 
 def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:

@@ -39,16 +39,16 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
     than a smaller budget allows, the old model's reduction removes vectors one by one, in O(N^2 + N D) for each vector.
     where: the beginning of the message about a refused snapshot.  Raises UserError if the state cannot be migrated.
     """
-    found = snapshot.read(old, data, where, engine)
+    stored = snapshot.read(old, data, where, engine)
     if not new.program.persistent:
         raise UserError(
             f"{new.name}: learns nothing on the device, so it cannot continue from a state; {_frozen(old, where)}"
         )
     budget = old.program.budget if new.program.budget is not None else None
     require_meaning(old, new, where)
-    memory, removed = found.memory, 0
+    memory, removed = stored.memory, 0
     if budget is not None:
-        memory, removed = _reduced(old, found.memory, new.capacities[budget.capacity], where, engine)
+        memory, removed = _reduced(old, stored.memory, new.capacities[budget.capacity], where, engine)
     model = HostModel(new, engine=engine)
     for struct in new.program.persistent:
         for name in struct.fields:
@@ -61,7 +61,7 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
             f"{_told(_changes(old, new))}"
         )
     vectors = int(model.memory.field("n")[0]) if budget is not None else None
-    return Migrated(snapshot.as_file(model, found.sequence), tuple(_changes(old, new)), vectors, removed)
+    return Migrated(snapshot.as_file(model, stored.sequence), tuple(_changes(old, new)), vectors, removed)
 
 
 def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | None) -> tuple[Memory, int]:

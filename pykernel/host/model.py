@@ -225,7 +225,7 @@ class HostModel:
     def _prequential(
         self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        given, x = x, self._inputs(x)
+        original, x = x, self._inputs(x)
         y = self._labels(y, len(x))
         if not 0 <= first <= len(x) or delay < 0:
             raise ValueError(
@@ -242,7 +242,7 @@ class HostModel:
         self._require(question)
         states = np.full((len(x) - first, 3), 0 if program.is_int16 else np.nan, self.spec.real.dtype)
         if not program.learns:
-            answers, statuses = self.ask(question, given[first:])
+            answers, statuses = self.ask(question, original[first:])
             return self._shaped(answers), states, statuses
         answers = program.answers(question, len(x) - first, self.memory)
         statuses = np.zeros(len(answers), np.int32)

@@ -146,28 +146,31 @@ class Monitoring(Run):
         relearn_after: the number of rows in alarm after which a new state becomes normal.
         ``until_armed`` and ``relearn_after`` are only given for a monitor that is armed after its commissioning.
         """
-        parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
+        parts, entries = (
+            {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)},
+            self._told(),
+        )
         if self.alarms is None:
             parts = {name: {k: v for k, v in part.items() if k != "in_alarm"} for name, part in parts.items()}
         else:
             novelty, shares = self.spec.novelty, self.model.read("regimes")[0]
-            told["alarms"] = self.alarms.report(self.model.read("alarm")[0]) | {
+            entries["alarms"] = self.alarms.report(self.model.read("alarm")[0]) | {
                 "false_alarm_rate": novelty.false_alarm_rate,
                 "judged": self.judged,
                 "in_alarm": self.in_alarm / self.judged if self.judged else None,
             }
-            told["regimes"] = sorted(shares[shares > 0].tolist(), reverse=True)
-            told["became_normal"] = self.born
+            entries["regimes"] = sorted(shares[shares > 0].tolist(), reverse=True)
+            entries["became_normal"] = self.born
             if novelty.life != "changing":
-                told["until_armed"] = novelty.commissioning - int(self.model.memory.field("age")[0])
-                told["relearn_after"] = novelty.relearn_after
+                entries["until_armed"] = novelty.commissioning - int(self.model.memory.field("age")[0])
+                entries["relearn_after"] = novelty.relearn_after
         first = np.concatenate([np.zeros((0, self.spec.dim)), *self._first])[: 3 * (self.rows // 3)]
         if len(first) >= 3 * BLOCKS * LEAST_BLOCK:
-            told["beginning"] = unlike_beginning(self.spec, first)
+            entries["beginning"] = unlike_beginning(self.spec, first)
         return {
             "name": self.spec.name,
             "rows": self.rows,
-            **told,
+            **entries,
             "question": self.spec.program.asks,
             **parts,
             "warnings": [*filter(None, [self.coarse, self.warning])],

@@ -32,18 +32,18 @@ def with_origin(
     if lines := [f"{name} = {visible(how)}"[:FORMULA_LIMIT].strip() for name, how in read.get("made", {}).items()]:
         content["input"] |= {"formulas": lines}
     if isinstance(spec.expansion, Expansion):
-        told: dict[str, Any] = {"scaling": scaling_digest(spec)}
+        trained: dict[str, Any] = {"scaling": scaling_digest(spec)}
         if x is not None:
             known = np.where(np.isfinite(x), x, np.nan)
             for key, ends in (("low", np.nanmin(known, axis=0)), ("high", np.nanmax(known, axis=0))):
-                told[key] = [float(f"{value:.6g}") for value in ends]
+                trained[key] = [float(f"{value:.6g}") for value in ends]
         if promise is not None:
-            told["promise"] = [float(f"{promise[key]:.4g}") for key in ("error", "within")]
+            trained["promise"] = [float(f"{promise[key]:.4g}") for key in ("error", "within")]
         if Path(data).is_file():
             rows = Digest()
             with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
                 for _ in rows.reading(Recorded(spec, data).batches(stack)[0]):
                     pass
-                told |= {"rows": rows.rows, "data": rows.digest}
-        content["expansion"] = {"trained": told} | content["expansion"]
+                trained |= {"rows": rows.rows, "data": rows.digest}
+        content["expansion"] = {"trained": trained} | content["expansion"]
     return make_spec(content, custom=spec.custom)

@@ -45,7 +45,7 @@ class Outside:
             found = np.append(values[outside[:, j], j], self.farthest[j])
             self.farthest[j] = found[np.abs(found - middle[j]).argmax()]
 
-    def told(self) -> str | None:
+    def describe(self) -> str | None:
         """Return a sentence about the rows outside the range, or None if only a few rows are outside."""
         if self.outside <= SELDOM * self.rows:
             return None

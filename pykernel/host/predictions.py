@@ -50,8 +50,10 @@ def prediction_lines(spec: Spec, steps: Steps, raw: Callable[[int], int | None] 
     states = as_table(steps.states).astype(str).T.tolist()
     if steps.blame.shape[1]:
         columns = input_names(spec)
-        told = [(columns[int(j)], names[int(kind)]) if j == j else ("", "") for j, _, kind, _ in steps.blame.tolist()]
-        states += [list(each) for each in zip(*told, strict=True)]
+        culprits = [
+            (columns[int(j)], names[int(kind)]) if j == j else ("", "") for j, _, kind, _ in steps.blame.tolist()
+        ]
+        states += [list(each) for each in zip(*culprits, strict=True)]
     ends = texts(steps.ends) if steps.ends.shape[1] else []
     places = [] if raw is None else [map(raw, rows)]
     return _csv(

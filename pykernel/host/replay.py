@@ -71,14 +71,14 @@ def log_rows(
     """
     program = spec.program
 
-    def told(values: Any) -> list[str]:
+    def texts_of(values: Any) -> list[str]:
         values = np.atleast_1d(values)
         return [f"{v:.{17 if v.itemsize == 8 else 9}g}" if values.dtype.kind == "f" else str(v) for v in values]
 
     for t in range(len(x)):
-        learned = [] if not program.learns else ["1"] if may_ask_alone(spec) else told(y[t])
+        learned = [] if not program.learns else ["1"] if may_ask_alone(spec) else texts_of(y[t])
         hashed = [] if not program.learns else [f"{state_hash:08x}" if t == len(x) - 1 else ""]
-        yield [*told(x[t]), *learned, *told(answers[t]), str(int(statuses[t])), *hashed]
+        yield [*texts_of(x[t]), *learned, *texts_of(answers[t]), str(int(statuses[t])), *hashed]
 
 
 @dataclass(frozen=True)
@@ -221,35 +221,35 @@ class LogColumns:
         texts: dict[str, Any] = {**dict.fromkeys(kinds, [""] * count), **part.columns}
         read = {column: self._read(column, kind, texts[column], part.lines) for column, kind in kinds.items()}
         answers = [column for column in self.answers if column in self.chosen]
-        given, labelled = (
+        present, labelled = (
             np.array([read[column][1] for column in columns], bool).reshape(-1, count)
             for columns in (self.inputs, self.labels)
         )
         if self.spec.completes:  # in a row with at least one input, an empty cell is a missing input
-            some = given.any(axis=0)
-            for column, there in zip(self.inputs, given, strict=True):
+            some = present.any(axis=0)
+            for column, there in zip(self.inputs, present, strict=True):
                 read[column][0][some & ~there] = np.nan
-            given = np.broadcast_to(some, given.shape)
+            present = np.broadcast_to(some, present.shape)
         has = {column: read[column][1] for column in (*answers, STATE_HASH, STATUS, CALL)}
-        has |= {"sample": np.asarray(given.all(axis=0)), "label": np.asarray(labelled.all(axis=0))}
+        has |= {"sample": np.asarray(present.all(axis=0)), "label": np.asarray(labelled.all(axis=0))}
         if self.unlabelled:
-            learned, told = read[LEARNED]
-            has["label"] = has["sample"] & (learned | ~told)
+            learned, stated = read[LEARNED]
+            has["label"] = has["sample"] & (learned | ~stated)
         calls = [call or () for call in read[CALL][0]]
-        self._refuse_gaps(part.lines, given, labelled, has, calls)
+        self._refuse_gaps(part.lines, present, labelled, has, calls)
         real, dtype = self.spec.real.dtype, self.spec.program.label_dtype(self.spec.real)
         # a number that is too large for the precision becomes infinite, and is refused as on the device
         with np.errstate(over="ignore"):
             x = np.array([read[column][0] for column in self.inputs]).T.astype(real, order="C")
             y = np.array([read[column][0] for column in self.labels]).T.astype(dtype, order="C").reshape(count, *shape)
             values = {column: read[column][0] for column in answers}
-            found = {c: each if each.dtype.kind == "i" else each.astype(real) for c, each in values.items()}
+            predictions = {c: each if each.dtype.kind == "i" else each.astype(real) for c, each in values.items()}
         digits = 9 if real.itemsize == 4 else 17
         written = [*self.inputs, *([] if self.labels_of.is_class else self.labels)]
         numbers = [text for column in written for text in texts[column] if text]
         exact = any(_digits(text) >= digits for text in numbers) or all(map(str.isdigit, numbers))  # integers are exact
         state_hash, status = read[STATE_HASH][0], read[STATUS][0]
-        return Rows(first, part.lines, x, y, state_hash, status, found, calls, has, exact, part.position)
+        return Rows(first, part.lines, x, y, state_hash, status, predictions, calls, has, exact, part.position)
 
     def _read(
         self, column: str, kind: _Cells, texts: Sequence[str], lines: Sequence[int]
@@ -286,7 +286,7 @@ class LogColumns:
     def _refuse_gaps(
         self,
         lines: Sequence[int],
-        given: np.ndarray,
+        present: np.ndarray,
         labelled: np.ndarray,
         has: dict[str, np.ndarray],
         calls: list[tuple[str, ...]],
@@ -299,7 +299,8 @@ class LogColumns:
         for column in set(self.answers) & set(has):
             answered |= has[column]
         refuse(
-            given.any(axis=0) & ~sample, "has some inputs and not others; write nan for an input that was not a number"
+            present.any(axis=0) & ~sample,
+            "has some inputs and not others; write nan for an input that was not a number",
         )
         some = labelled.any(axis=0)
         alone = some & self.awaits  # a call of NAME_label

@@ -235,8 +235,8 @@ class Run:
         truth = y
         if not self.rows and len(x) > 1:
             labels = self.spec.label_columns if y.dtype.kind == "f" else ()
-            given = np.column_stack([x, y]) if labels else x
-            self.coarse = coarse_told(given, [*input_names(self.spec), *labels], self.spec.number)
+            columns = np.column_stack([x, y]) if labels else x
+            self.coarse = coarse_told(columns, [*input_names(self.spec), *labels], self.spec.number)
         with np.errstate(over="ignore"):  # a number that is too large for float32 becomes infinite, and is refused
             x, y = x.astype(self.spec.number), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
@@ -294,7 +294,7 @@ class Run:
                 )
             why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)
             return f"the model was not trained ({why or 'there were no labels'}), so it predicts 0"
-        if (told := self.outside.told()) is not None:
+        if (told := self.outside.describe()) is not None:
             return told
         if self.streak <= ADVISE_AFTER:
             return None

@@ -286,7 +286,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
             done.append((x[:known], truth[ahead : ahead + known]))
             x, truth = x[known:], truth[known:]
         position = batch.position
-        made, told = (np.concatenate(parts) for parts in zip(*done, strict=True))
-        yield replace(batch, x=made, y=told)
+        made, labels = (np.concatenate(parts) for parts in zip(*done, strict=True))
+        yield replace(batch, x=made, y=labels)
     if len(x):
         yield Batch(x, np.full(len(x), np.nan), position)

@@ -92,11 +92,11 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
         "label": classes if label.classes else numbers,
         "learning": {"rule": "rls", "forgetting": 0.999, "prior_variance": 1e6},
     }
-    found = {}
+    specs = {}
     for name, content in (("linear model", scaled), ("linear model, raw inputs", raw)):
         with contextlib.suppress(UserError):  # the spec's limits may not be valid for a linear model
-            found[name] = make_spec(content)
-    return found
+            specs[name] = make_spec(content)
+    return specs
 
 
 class Simple:

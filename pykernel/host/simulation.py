@@ -87,8 +87,8 @@ class Simulation(Run):
             guesses = np.column_stack([asked, self.simple.step(x, y, waiting, as_table(known))[:, :, 0]])
             scored = self._valid(truth) & (asked >= 0) & self._after_first(as_table(known) >= 0)[:, 0]
             self.errors.add(np.where(scored[:, None], guesses != truth[:, None], np.nan))
-            told = self._valid(truth)
-            self.standing.add(np.where(told, self._standing(asked, asked >= 0)[:, 0] != truth, np.nan))
+            labelled = self._valid(truth)
+            self.standing.add(np.where(labelled, self._standing(asked, asked >= 0)[:, 0] != truth, np.nan))
             np.add.at(self.confusion, (truth[scored], asked[scored]), 1)
             self.signs.take_columns(x[waiting:].astype(np.float64), scored)
             if self.losses is not None:

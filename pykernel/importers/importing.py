@@ -154,9 +154,9 @@ def from_sklearn(
     return _warned(spec, notes(machine, make_spec(made, where)))
 
 
-def _warned(spec: Spec, told: Iterable[str]) -> Spec:
+def _warned(spec: Spec, sentences: Iterable[str]) -> Spec:
     """Return the spec, and issue each note as a warning at the line that called this module."""
-    for note in told:
+    for note in sentences:
         warnings.warn(note, stacklevel=3)
     return spec
 
@@ -393,17 +393,17 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     x = np.array(x, np.float64, ndmin=2)
     rounded: float | np.ndarray = 0.0
     if spec.signal is None:
-        taken, given, asked, refused = _rows_of(spec, machine, x)
+        taken, unrounded, asked, refused = _rows_of(spec, machine, x)
     else:
-        taken, given, refused = _steps_of(spec, x.astype(spec.number), machine.signal)
-        asked = given
+        taken, unrounded, refused = _steps_of(spec, x.astype(spec.number), machine.signal)
+        asked = unrounded
         if spec.real.is_int16 and machine.signal is not None:
             # if a center is subtracted from a feature, the feature may need a coarser unit than in the source
             rounded = 0.5 * (spec.feature_units[1] > machine.signal.feature_units[1])
     exact, model = taken.astype(np.float64), HostModel(spec.inner)
 
     def of_source(question: Callable[[np.ndarray], np.ndarray], asked: Asked) -> np.ndarray:
-        return _asked(machine, lambda: np.concatenate([question(given)[rows] for given, rows in asked]))
+        return _asked(machine, lambda: np.concatenate([question(samples)[rows] for samples, rows in asked]))
 
     def functions_at(asked: Asked) -> np.ndarray:
         itself = source is None
@@ -411,8 +411,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
             lambda x: machine.functions(machine.scaled(x)) if itself else source_functions(source, x), asked
         )
 
-    wanted = functions_at(given)
-    functions = wanted if asked is given else functions_at(asked)
+    wanted = functions_at(unrounded)
+    functions = wanted if asked is unrounded else functions_at(asked)
     fits = functions.shape == (len(exact), len(machine.bias))
     Place(machine.source).need(
         fits,
@@ -423,23 +423,27 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     largest = machine.decision == "functions" and functions.shape[1] > 1
     apart = np.diff(np.sort(wanted, axis=1)[:, -2:]) / 2 if largest else np.abs(wanted)
     sure = np.ones(len(exact), bool) if machine.classes is None else (apart > allowed + of_inputs).all(axis=1)
-    found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
+    predicted = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
     own = machine_of(spec.inner)
     stored = own.functions(own.scaled(exact))
     of_model, differ = np.abs(stored - functions), np.zeros(len(exact), bool)
     if machine.decision != "ovo_vote" or spec.real.is_int16:
-        whole, of_sum, differences = np.abs(found - wanted), np.abs(found - stored), np.abs(found - functions)
+        whole, of_sum, differences = (
+            np.abs(predicted - wanted),
+            np.abs(predicted - stored),
+            np.abs(predicted - functions),
+        )
         within = bool((differences <= allowed).all())
     else:
         # the confidence part of a vote changes by less than a third of the change in the sum of the functions; the vote
         # itself is rounded as well
         count = len(machine.classes or ())
-        whole, of_sum = np.abs(found - votes(wanted, count)), np.abs(found - votes(stored, count))
-        allowed = np.repeat(allowed.sum(axis=1, keepdims=True), found.shape[1], axis=1)
+        whole, of_sum = np.abs(predicted - votes(wanted, count)), np.abs(predicted - votes(stored, count))
+        allowed = np.repeat(allowed.sum(axis=1, keepdims=True), predicted.shape[1], axis=1)
         allowed = allowed + count * np.finfo(spec.number).eps
-        within = bool((np.abs(found - votes(functions, count))[sure] <= allowed[sure]).all())
+        within = bool((np.abs(predicted - votes(functions, count))[sure] <= allowed[sure]).all())
     if machine.classes is not None:
-        classes = of_source(lambda given: source_classes(machine, source, given, wanted), given)
+        classes = of_source(lambda samples: source_classes(machine, source, samples, wanted), unrounded)
         differ = model.classify(taken) != classes
     return {
         "rows": len(x) if spec.signal is None else len(taken),

@@ -108,17 +108,18 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     def answers(z: np.ndarray) -> np.ndarray:
         return np.asarray(host.predict(raw_inputs(spec, memory, z)), np.float64).reshape(len(z), -1)
 
-    kernel, told = MercerKernel.of(spec), answers(vectors)
-    where.need(np.isfinite(told).all(), "gives no prediction for some of its stored vectors; let it learn more")
+    kernel, at_vectors = MercerKernel.of(spec), answers(vectors)
+    where.need(np.isfinite(at_vectors).all(), "gives no prediction for some of its stored vectors; let it learn more")
     where.need(
-        len(vectors) == 1 or np.ptp(told, axis=0).any(), "gives the same answer for all its vectors; let it learn more"
+        len(vectors) == 1 or np.ptp(at_vectors, axis=0).any(),
+        "gives the same answer for all its vectors; let it learn more",
     )
     if {"alpha", "v"} <= known and not spec.real.is_int16:
         weights = np.array(memory.field("alpha")[: len(vectors)], np.float64)
     else:
         gram = kernel.gram(vectors, vectors)
         ridge = RIDGE * float(np.trace(gram)) / len(gram) or 1.0
-        weights = np.linalg.lstsq(gram + ridge * np.eye(len(gram)), told - told.mean(axis=0), rcond=None)[0]
+        weights = np.linalg.lstsq(gram + ridge * np.eye(len(gram)), at_vectors - at_vectors.mean(axis=0), rcond=None)[0]
     label = spec.label.model_dump(exclude_unset=True, include={"column", "columns", "outputs", "low", "high"})
     machine = Machine(
         where,

@@ -74,12 +74,12 @@ class Source:
         coefficients, k = has["coefficients"].reshape(-1, sum(sizes)), self.machine.values(z)
         if not classifier:
             return np.asarray(k @ coefficients.T + has["rho"])
-        ends, found = np.cumsum([0, *sizes]), []
+        ends, pairs = np.cumsum([0, *sizes]), []
         for i in range(len(sizes)):
             for j in range(i + 1, len(sizes)):
                 own, other = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-                found.append(k[:, own] @ coefficients[j - 1, own] + k[:, other] @ coefficients[i, other])
-        values = np.column_stack(found) + has["rho"]
+                pairs.append(k[:, own] @ coefficients[j - 1, own] + k[:, other] @ coefficients[i, other])
+        values = np.column_stack(pairs) + has["rho"]
         return -values if len(sizes) == 2 else values
 
 
@@ -89,15 +89,15 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     Raises UserError, one sentence.
     """
     graph = _with_network(read_graph(data))
-    found = [node for node in graph.nodes if node.kind in (*MACHINES, NETWORK)]
-    many = f"{len(found)} models" if found else "no model"
-    others = "" if found else shown_value(", ".join(sorted({node.kind for node in graph.nodes})))
+    models = [node for node in graph.nodes if node.kind in (*MACHINES, NETWORK)]
+    many = f"{len(models)} models" if models else "no model"
+    others = "" if models else shown_value(", ".join(sorted({node.kind for node in graph.nodes})))
     FILE.need(
-        len(found) == 1,
+        len(models) == 1,
         f"holds {many} that can be read; the file must hold one {', '.join(MACHINES)} or network with one hidden layer"
         + (f", but it has only {others}" if graph.nodes and others else ""),
     )
-    (node,) = found
+    (node,) = models
     chain = _before(graph, node)
     after = _after(graph, node)
     part = {id(other) for other in (*chain, node, *after.nodes)}
@@ -291,21 +291,21 @@ def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -
     if functions > 1:
         p, at = _softmax(f), f.argmax(axis=1)
     sure, classes = False, None
-    for found in after.computed(graph, node, f).values():
+    for output in after.computed(graph, node, f).values():
         FILE.need(
-            functions == 1 or not _same(found, sigmoids),
+            functions == 1 or not _same(output, sigmoids),
             f"ends in {functions} sigmoids, one for each label; for several classes, only a Softmax is supported",
         )
-        if found.dtype.kind != "f" and found.size == len(at):
-            values = found.ravel()
+        if output.dtype.kind != "f" and output.size == len(at):
+            values = output.ravel()
             named = [values[np.argmax(at == i)] for i in range(max(2, functions))]
             FILE.need((values == np.array(named, values.dtype)[at]).all(), STRANGE)
-            classes = tuple(_text(name, "") if found.dtype == object else int(name) for name in named)
-        elif _same(found, p) or (functions == 1 and _same(found, p[:, 1:])):
+            classes = tuple(_text(name, "") if output.dtype == object else int(name) for name in named)
+        elif _same(output, p) or (functions == 1 and _same(output, p[:, 1:])):
             sure = True
         else:
             # skl2onnx writes the values of several targets into one column
-            FILE.need(_same(found, f) or _same(found, f.reshape(-1, 1)), STRANGE)
+            FILE.need(_same(output, f) or _same(output, f.reshape(-1, 1)), STRANGE)
     if classes is None and sure:
         classes = tuple(range(max(2, functions)))
     if classes is not None and functions == 2:

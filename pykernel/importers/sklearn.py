@@ -192,16 +192,16 @@ def _svc(model: Any, where: Place) -> Machine:
     return replace(machine, decision="ovo_vote" if votes else "ovo", break_ties=bool(model.break_ties))
 
 
-def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, told: str) -> Machine:
+def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, note_start: str) -> Machine:
     """Return the machine as a classifier whose functions are libsvm's functions for pairs of classes.
 
     sizes: the number of vectors of each class.  sigmoids: the sigmoid's parameters A and B by name, if the model has
-    probabilities.  Probabilities of more than two classes cannot be translated to C.  told: the beginning of a note
+    probabilities.  Probabilities of more than two classes cannot be translated to C.  note_start: the beginning of a note
     that the probabilities are left out, such as "probability=True is".
     """
     count = len(machine.classes or ())
     if count > 2:
-        note = f"{where}: {told} left out, because probabilities of {count} classes cannot be translated to C"
+        note = f"{where}: {note_start} left out, because probabilities of {count} classes cannot be translated to C"
         support_class = np.repeat(np.arange(count), sizes)
         return replace(machine, decision="ovo", support_class=support_class, notes=(note,) if sigmoids else ())
     if not sigmoids:
@@ -517,11 +517,12 @@ def _calibrated(model: Any, where: Place) -> Machine:
     Its functions are g = -(a f + b), where f are the functions of the classifier inside.  Its probabilities are
     1 / (1 + exp(-g)).
     """
-    found = model.calibrated_classifiers_
+    classifiers = model.calibrated_classifiers_
     where.need(
-        len(found) == 1, f"averages {len(found)} classifiers, which is not supported; fit the model with ensemble=False"
+        len(classifiers) == 1,
+        f"averages {len(classifiers)} classifiers, which is not supported; fit the model with ensemble=False",
     )
-    (one,) = found
+    (one,) = classifiers
     inner = type(steps_of(one.estimator)[-1][1]).__name__
     where.need(
         hasattr(one.estimator, "decision_function"),

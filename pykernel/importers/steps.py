@@ -243,7 +243,7 @@ def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
 
 def _columns(affine: Affine, step: Any, where: Place) -> Affine:
     """Append the scalers and selections of a ColumnTransformer, each for its own columns."""
-    found = []
+    parts = []
     for name, part, _ in step.transformers_:
         columns = np.asarray(step._transformer_to_input_indices[name], int)
         if not len(columns) or (isinstance(part, str) and part == "drop"):
@@ -257,17 +257,17 @@ def _columns(affine: Affine, step: Any, where: Place) -> Affine:
             )
             own = after(own, each, inside)
         factor = number_of((step.transformer_weights or {}).get(name, 1.0), inside, "transformer_weights")
-        found.append(own.scaled(np.zeros(own.width), np.full(own.width, factor)))
-    where.need(found, "keeps no input; fit the step so that at least one input is kept")
+        parts.append(own.scaled(np.zeros(own.width), np.full(own.width, factor)))
+    where.need(parts, "keeps no input; fit the step so that at least one input is kept")
     taken, center, scale = (
-        np.concatenate([getattr(part, key) for part in found]) for key in ("taken", "center", "scale")
+        np.concatenate([getattr(part, key) for part in parts]) for key in ("taken", "center", "scale")
     )
     where.need(
-        len(np.unique(taken)) == len(taken) and all(part.matrix is None for part in found),
+        len(np.unique(taken)) == len(taken) and all(part.matrix is None for part in parts),
         "mixes inputs, or uses a column twice; pass each column through scalers or a selection once, and put a PCA after the ColumnTransformer",
     )
-    notes = tuple(dict.fromkeys(note for part in found for note in part.notes))
-    return replace(found[0], taken=taken, center=center, scale=scale, notes=notes)
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    return replace(parts[0], taken=taken, center=center, scale=scale, notes=notes)
 
 
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
