@@ -80,8 +80,8 @@ def rows_of(name: str, seen: int) -> list[dict[str, Any]]:
 
 def row_of(course: Search, labels: str, name: str, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     won, seen = course.winner(), len(course.table.x)
-    assert won is not None and won.told is not None
-    told, first = promise(course.honest()), won.told["error"]
+    assert won is not None and won.report is not None
+    told, first = promise(course.honest()), won.report["error"]
 
     def truth(trial: Trial) -> Losses:
         return losses_of(make_spec(trial.content), labels, x, y, seen)

@@ -174,13 +174,13 @@ class KernelFisherClassifier(_Classifier):
         "{basis}": "If ``basis`` is a number\n    or a Basis, cross-validation keeps the vector of a left-out sample.",
     }
 
-    def _reduces(self, given: Any, function: str) -> bool:
+    def _reduces(self, basis: Any, function: str) -> bool:
         """Return True if the vectors are chosen or given as a Basis: the basis then does not change when samples are left out.
 
         Only these two kinds of basis need a positive definite kernel.  A vector that is given as the position of a sample is
         removed when that sample is left out.
         """
-        return isinstance(given, (int, Basis)) and super()._reduces(given, function)
+        return isinstance(basis, (int, Basis)) and super()._reduces(basis, function)
 
 
 class LSSVMClassifier(_TrainsOnSamples, _Classifier):

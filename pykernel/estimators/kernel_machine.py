@@ -256,15 +256,15 @@ class KernelMachine(Expansion):
         kernel, widths, ridges = self._choices(self._given())
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
-        given = self._basis_of(X)
+        basis_param = self._basis_of(X)
         if not counts.all():
-            if isinstance(given, np.ndarray) and given.ndim == 1:
-                given = X[given]
+            if isinstance(basis_param, np.ndarray) and basis_param.ndim == 1:
+                basis_param = X[basis_param]
             X = X[counts]
-        if self._reduces(given, kernel.function):
+        if self._reduces(basis_param, kernel.function):
             with self._named(), one_thread:
-                return self._train_reduced(X, targets, given, kernel, widths, ridges)
-        vectors, columns = (None, None) if given is None else self._expansion(X, given)
+                return self._train_reduced(X, targets, basis_param, kernel, widths, ridges)
+        vectors, columns = (None, None) if basis_param is None else self._expansion(X, basis_param)
         # one thread, so that the last bits do not depend on the number of threads
         with self._named(), one_thread:
             if not self._settled(kernel, widths, ridges):
@@ -282,17 +282,19 @@ class KernelMachine(Expansion):
         self,
         X: np.ndarray,
         targets: Targets,
-        given: Any,
+        basis_param: Any,
         kernel: MercerKernel,
         widths: list[float] | None,
         ridges: list[float] | None,
     ) -> np.ndarray:
         """Train a model on a basis with ``pykernel.training.reduced``, and return the leave-one-out predictions, (samples, o)."""
-        options = {"seed": self._seed(), **((self.basis_params or {}) if isinstance(given, int) else {})}
+        options = {"seed": self._seed(), **((self.basis_params or {}) if isinstance(basis_param, int) else {})}
         if not self._settled(kernel, widths, ridges):
-            self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, basis=given, **options)
+            self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, basis=basis_param, **options)
         with working("training" if self.progress else None):
-            basis = reduced.chosen_basis(X, self._mercer_kernel, given, options if isinstance(given, int) else {})
+            basis = reduced.chosen_basis(
+                X, self._mercer_kernel, basis_param, options if isinstance(basis_param, int) else {}
+            )
             machine = reduced.ReducedProblem(self._model, basis, X, targets)
             self.basis_, self.reduced_ = basis.vectors.copy(), machine.solve(self.ridge_)
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
@@ -332,9 +334,9 @@ class KernelMachine(Expansion):
         )  # fmt: skip
         self._take(kernel, found.width, found.ridge, found)
 
-    def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
-        """Store the width and the ridge.  found: the selection in which they were chosen, if any."""
-        self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
+    def _take(self, kernel: MercerKernel, width: float, ridge: float, chosen: selection.Selection | None) -> None:
+        """Store the width and the ridge.  chosen: the selection in which they were chosen, if any."""
+        self.selection_, self.ridge_, self.optimism_ = chosen, ridge, 0.0 if chosen is None else chosen.optimism
         self._take_kernel(kernel, width)
 
     def _take_kernel(self, kernel: MercerKernel, width: float) -> None:
@@ -355,42 +357,42 @@ class KernelMachine(Expansion):
         where.need("seed" not in (options or ()), 'basis_params contains "seed"; give random_state instead')
         if basis is None or chosen:
             return number
-        given = basis.vectors if isinstance(basis, Basis) else _array(basis)
-        if given.size and given.ndim == 1 and given.dtype.kind in "iu":
-            for wrong in given[(given < 0) | (given >= len(X))]:
+        values = basis.vectors if isinstance(basis, Basis) else _array(basis)
+        if values.size and values.ndim == 1 and values.dtype.kind in "iu":
+            for wrong in values[(values < 0) | (values >= len(X))]:
                 raise where.error(f"basis holds {wrong}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
             where.need(
-                len(np.unique(given)) == len(given), "basis contains a position twice; leave out the repeated one"
+                len(np.unique(values)) == len(values), "basis contains a position twice; leave out the repeated one"
             )
-            return given.astype(np.int64)
-        if not (given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all()):
+            return values.astype(np.int64)
+        if not (values.size and values.ndim == 2 and values.dtype.kind in "iuf" and np.isfinite(values).all()):
             raise where.error(
                 f"basis is {short(basis)}; it must be positions of training samples, finite vectors of "
                 f"{X.shape[1]} inputs, a Basis, the number of vectors to choose, or None for all samples"
             )
         where.need(
-            given.shape[1] == X.shape[1],
-            f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}",
+            values.shape[1] == X.shape[1],
+            f"basis holds vectors of {values.shape[1]} inputs; the samples have {X.shape[1]}",
         )
-        return basis if isinstance(basis, Basis) else given.astype(np.float64)
+        return basis if isinstance(basis, Basis) else values.astype(np.float64)
 
-    def _reduces(self, given: Any, function: str) -> bool:
+    def _reduces(self, basis: Any, function: str) -> bool:
         """Return True if the model is trained on a fixed basis, which stays the same when samples are left out.
 
         Raises UserError if a basis is given, but the kernel is not positive definite.
         """
         self._where.need(
-            given is None or function not in INDEFINITE,
+            basis is None or function not in INDEFINITE,
             f"the {function} kernel is not positive definite; a basis needs a positive definite kernel",
         )
-        return given is not None
+        return basis is not None
 
-    def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _expansion(self, X: np.ndarray, basis: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the expansion vectors, and the position of each among the samples.
 
         If the vectors are given as an array, all positions are -1.
         """
-        return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
+        return (X[basis], basis) if basis.ndim == 1 else (basis, np.full(len(basis), -1))
 
     def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
         """Return (kernel, widths, ridges).
@@ -573,16 +575,16 @@ def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
     return float((sizes[spread > 0] / spread[spread > 0]).max(initial=0.0))
 
 
-def _array(given: Any) -> np.ndarray:
+def _array(value: Any) -> np.ndarray:
     """Return the value as an array, or an empty array if the value cannot be converted."""
     try:
-        return np.asarray(given)
+        return np.asarray(value)
     except ValueError:  # rows of different lengths
         return np.zeros(0)
 
 
-def _candidates(given: Any) -> list[float] | None:
-    """Return one or several numbers above 0 as a sorted list, or None if ``given`` is anything else."""
-    values = _array(given)
+def _candidates(value: Any) -> list[float] | None:
+    """Return one or several numbers above 0 as a sorted list, or None if ``value`` is anything else."""
+    values = _array(value)
     fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
     return np.unique(values.astype(np.float64)).tolist() if fits and values.size and (values > 0).all() else None

@@ -371,13 +371,13 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
             "return_interval needs a model with intervals; give interval_level=0.9 before learning",
         )
         y = self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
-        found = [y]
+        results = [y]
         if return_std:
             std = np.sqrt(self.model_.variance(X).astype(np.float64))
-            found.append(np.repeat(std, y.size // len(y)).reshape(y.shape))
+            results.append(np.repeat(std, y.size // len(y)).reshape(y.shape))
         if return_interval:
-            found += [end.astype(np.float64).reshape(y.shape) for end in self.model_.interval(X)]
-        return tuple(found) if len(found) > 1 else y
+            results += [end.astype(np.float64).reshape(y.shape) for end in self.model_.interval(X)]
+        return tuple(results) if len(results) > 1 else y
 
     def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         outputs = None if y.ndim == 1 else y.shape[1]

@@ -199,13 +199,13 @@ class Initialiser:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def __call__(self, instance: Any, *given: Any, **named: Any) -> None:
+    def __call__(self, instance: Any, *values: Any, **named: Any) -> None:
         known = self._kind._parameters()
         for name in named:
             if name not in known:
                 meant = did_you_mean(name, known, f"the parameters are: {', '.join(known)}")
                 raise UnknownParameter(f"{self._kind.__name__}: {name!r} is not a parameter; {meant}")
-        bound = self.__signature__.bind(instance, *given, **named)
+        bound = self.__signature__.bind(instance, *values, **named)
         bound.apply_defaults()
         for name in known:
             setattr(instance, name, bound.arguments[name])

@@ -164,9 +164,9 @@ class _SupportVectorMachine(KernelMachine):
             kernel.function not in INDEFINITE,
             f"the {kernel.function} kernel is not positive definite; use a positive definite kernel",
         )
-        given = self._basis_of(X)
-        if isinstance(given, np.ndarray) and given.ndim == 1:
-            given = X[given]
+        basis_param = self._basis_of(X)
+        if isinstance(basis_param, np.ndarray) and basis_param.ndim == 1:
+            basis_param = X[basis_param]
         X = X[counts]
         seed = self._seed()
         options = {"seed": seed, **(self.basis_params or {})}
@@ -174,42 +174,44 @@ class _SupportVectorMachine(KernelMachine):
             folds = stratified_folds(targets, min(plain(self.cv), len(X)), seed)
             widths = [float(w) for w in widths or default_widths(kernel.function, X)[::2]]  # type: ignore[arg-type]
             tell = self.progress if callable(self.progress) else lambda part, words: None
-            width, self.C_ = self._chosen(X, targets, duals, kernel, widths, given, options, tell)
+            width, self.C_ = self._chosen(X, targets, duals, kernel, widths, basis_param, options, tell)
             self._take_kernel(kernel, width)
             basis, taught = None, duals(self.C_)
-            if not (given is None or isinstance(given, int)):
-                basis = reduced.chosen_basis(X, self._mercer_kernel, given, {})
+            if not (basis_param is None or isinstance(basis_param, int)):
+                basis = reduced.chosen_basis(X, self._mercer_kernel, basis_param, {})
             limits: dict[str, Any] = {
-                "n_max": given or MOST if basis is None else len(X),
+                "n_max": basis_param or MOST if basis is None else len(X),
                 "tolerance": plain(self.tol),
                 "basis": basis,
             }
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
-            found: svm.Trained | lp.Trained
+            trained: svm.Trained | lp.Trained
             without: Callable[[], np.ndarray]
             if self.penalty == "l1":
-                found = lp.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
-                self.reduced_, self.basis_ = None, found.model.vectors
+                trained = lp.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
+                self.reduced_, self.basis_ = None, trained.model.vectors
                 limits["tolerance"] = max(limits["tolerance"], ROUGH_PRICE)
-                without = partial(lp.left_out, taught, self._mercer_kernel, X, folds, start=found.start, **limits)
+                without = partial(lp.left_out, taught, self._mercer_kernel, X, folds, start=trained.start, **limits)
             else:
-                found = svm.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
-                self.reduced_, self.basis_ = found.model, found.model.basis.vectors.copy()
-                without = partial(svm.left_out, taught, found.model.basis, X, folds)
-            self.reached_, self.interrupted_ = found.reached, found.interrupted
+                trained = svm.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
+                self.reduced_, self.basis_ = trained.model, trained.model.basis.vectors.copy()
+                without = partial(svm.left_out, taught, trained.model.basis, X, folds)
+            self.reached_, self.interrupted_ = trained.reached, trained.interrupted
             try:
                 left_out = without(tell=tell)
             except KeyboardInterrupt:
                 left_out = np.full((len(X), len(taught)), np.nan)
                 self.reached_ += "; the cross-validation was interrupted, so its error is not known"
                 self.interrupted_ = True
-            self._solved(found.model, X, some, None)
-        self.dual_coef_ = np.zeros((len(counts), found.beta.shape[1]))
-        self.dual_coef_[counts] = found.beta
+            self._solved(trained.model, X, some, None)
+        self.dual_coef_ = np.zeros((len(counts), trained.beta.shape[1]))
+        self.dual_coef_[counts] = trained.beta
         self.support_ = np.flatnonzero(self.dual_coef_.any(axis=1))
-        self.rounds_ = [vars(each).copy() for each in found.rounds]
-        if not (found.good or self.interrupted_ or (given is not None and found.rounds[-1].gap <= svm.ENOUGH)):
-            warn(f"{self._where}: {found.reached}")
+        self.rounds_ = [vars(each).copy() for each in trained.rounds]
+        if not (
+            trained.good or self.interrupted_ or (basis_param is not None and trained.rounds[-1].gap <= svm.ENOUGH)
+        ):
+            warn(f"{self._where}: {trained.reached}")
         return left_out
 
     def _chosen(
@@ -219,7 +221,7 @@ class _SupportVectorMachine(KernelMachine):
         duals: Duals,
         kernel: MercerKernel,
         widths: Sequence[float],
-        given: Any,
+        basis_param: Any,
         options: dict[str, Any],
         tell: lp.Tell,
     ) -> tuple[float, float]:
@@ -242,13 +244,13 @@ class _SupportVectorMachine(KernelMachine):
         folds = stratified_folds(parts, cv.among(at) if isinstance(cv, GroupFolds) else min(cv, len(at)), seed)
         # with fewer samples, the sum of losses is smaller compared with the 1-norm, so C is multiplied by this factor
         more = len(X) / len(at) if sparse else 1.0
-        fixed = not (given is None or isinstance(given, int))
-        most = len(X) if fixed else given or MOST
+        fixed = not (basis_param is None or isinstance(basis_param, int))
+        most = len(X) if fixed else basis_param or MOST
         n = min(ROUGHLY if sparse else min(most, ROUGHLY), len(x))
         cells = len(widths) * len(each)
         for width in widths:
             mine = kernel.with_width(width)
-            basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
+            basis = reduced.chosen_basis(x, mine, basis_param, {}) if fixed else select_basis(x, mine, n, **options)
             for c in each:
                 tell(len(self.candidates_) / cells, f"comparing {cells} pairs of width and C")
                 parts_of = [dual.part(at) for dual in duals(c * more)]

@@ -223,7 +223,7 @@ class _TrainedVectors(Expansion):
         with self._named():
             fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())
         with working("training" if self.progress is True else None):
-            found = vectors.train(
+            trained = vectors.train(
                 vectors.Rows(X, targets, counts / counts.mean()),
                 m,
                 loss,
@@ -239,33 +239,33 @@ class _TrainedVectors(Expansion):
                 tell=self.progress if callable(self.progress) else lambda part: None,
             )
         self._where.need(
-            all(np.isfinite(part).all() for part in vars(found.found).values()),
+            all(np.isfinite(part).all() for part in vars(trained.model).values()),
             "the search diverged; scale the inputs to magnitudes near 1",
         )
-        self.vectors_, self.scale_ = found.found.vectors, np.exp(found.found.log_scale)
-        self.standardised_ = found.taken.units == "standardised"
-        self.widths_, self.ridge_, self.n_iter_ = found.taken.widths, found.taken.ridge, found.taken.step
+        self.vectors_, self.scale_ = trained.model.vectors, np.exp(trained.model.log_scale)
+        self.standardised_ = trained.taken.units == "standardised"
+        self.widths_, self.ridge_, self.n_iter_ = trained.taken.widths, trained.taken.ridge, trained.taken.step
         self.candidates_ = [
             {"inputs": each.units, "widths": each.widths, "ridge": each.ridge, "steps": each.step, "risk": each.risk}
-            for each in found.candidates
+            for each in trained.candidates
         ]
-        self.interrupted_ = found.interrupted
-        return found, self._linear(X, targets, counts, fold, found)
+        self.interrupted_ = trained.interrupted
+        return trained, self._linear(X, targets, counts, fold, trained)
 
     def _linear(
-        self, X: np.ndarray, targets: np.ndarray, counts: np.ndarray, fold: np.ndarray, found: vectors.Trained
+        self, X: np.ndarray, targets: np.ndarray, counts: np.ndarray, fold: np.ndarray, trained: vectors.Trained
     ) -> np.ndarray:
         from sklearn.linear_model import Ridge  # type: ignore[import-untyped]
 
         compared = np.zeros(len(X), bool)
-        compared[found.places] = True
-        said = np.zeros_like(found.left_out)
-        for name in np.unique(fold[found.places]):
+        compared[trained.places] = True
+        said = np.zeros_like(trained.left_out)
+        for name in np.unique(fold[trained.places]):
             # after an interrupt, only one fold was compared, so train on all samples outside it
-            mine = (fold != name) & (compared | found.interrupted)
-            model, asked = Ridge(LINEAR_RIDGE), fold[found.places] == name
+            mine = (fold != name) & (compared | trained.interrupted)
+            model, asked = Ridge(LINEAR_RIDGE), fold[trained.places] == name
             model.fit(X[mine], targets[mine], sample_weight=counts[mine])
-            said[asked] = model.predict(X[found.places][asked]).reshape(-1, targets.shape[1])
+            said[asked] = model.predict(X[trained.places][asked]).reshape(-1, targets.shape[1])
         return said
 
     def _count(self, samples: int) -> int:
@@ -418,21 +418,21 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         self._near_one("labels", labels)
         targets, middle, deviation = vectors.value_targets(labels, counts)
-        found, linear = self._train(rows, targets, Targets.of_values(labels), counts, self.loss, middle, deviation)  # type: ignore[arg-type]
-        answering, at = found.found.answering(middle, deviation), found.places
+        trained, linear = self._train(rows, targets, Targets.of_values(labels), counts, self.loss, middle, deviation)  # type: ignore[arg-type]
+        answering, at = trained.model.answering(middle, deviation), trained.places
         self.alpha_, self.bias_ = answering.weights, answering.bias
         self._shape = y.shape[1:]
         self.cv_indices_ = np.flatnonzero(used)[at]
-        self.cv_predictions_ = (middle + found.left_out * deviation).reshape(len(at), *self._shape)
-        self.optimism_ = 2 * found.optimism * float(np.square(deviation).mean()) if self.loss == "squared" else 0.0
+        self.cv_predictions_ = (middle + trained.left_out * deviation).reshape(len(at), *self._shape)
+        self.optimism_ = 2 * trained.optimism * float(np.square(deviation).mean()) if self.loss == "squared" else 0.0
 
         def error(values: np.ndarray) -> float:
             squares = np.square((values - targets[at]) * deviation)
             return float(np.average(squares, axis=0, weights=counts[at]).mean())
 
         rows_at = vectors.Rows(rows[at], targets[at], counts[at] / counts[at].mean())
-        risks = [vectors.risk(self.loss, each, rows_at)[0] for each in (found.left_out, linear)]  # type: ignore[arg-type]
-        self._judge(error(found.left_out), error(linear), risks[1] <= risks[0])
+        risks = [vectors.risk(self.loss, each, rows_at)[0] for each in (trained.left_out, linear)]  # type: ignore[arg-type]
+        self._judge(error(trained.left_out), error(linear), risks[1] <= risks[0])
         return self
 
 
@@ -518,18 +518,18 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         classes, positions = self._classes_of(y[used]), np.unique(y[used], return_inverse=True)[1]
         coded = Targets.of_classes(positions, len(classes), "signs")
-        found, linear = self._train(rows, vectors.class_targets(positions, len(classes)), coded, counts, "classes")
-        at = found.places
-        self.alpha_, self.bias_ = found.found.weights, found.found.bias
+        trained, linear = self._train(rows, vectors.class_targets(positions, len(classes)), coded, counts, "classes")
+        at = trained.places
+        self.alpha_, self.bias_ = trained.model.weights, trained.model.bias
         self.classes_ = classes
-        self.cv_indices_, self.cv_predictions_ = np.flatnonzero(used)[at], self._flat(found.left_out)
+        self.cv_indices_, self.cv_predictions_ = np.flatnonzero(used)[at], self._flat(trained.left_out)
         of_weights = None if weights is None else counts[at]
-        self.calibration_ = fit_calibration(found.left_out, positions[at], len(classes), weights=of_weights)
+        self.calibration_ = fit_calibration(trained.left_out, positions[at], len(classes), weights=of_weights)
 
         def error(values: np.ndarray, border: float) -> float:
             decided = values.argmax(axis=1) if len(classes) > 2 else values[:, 0] > border
             return float(np.average(decided != positions[at], weights=counts[at]))
 
-        errors = error(found.left_out, 0.0), error(linear, 0.5)
+        errors = error(trained.left_out, 0.0), error(linear, 0.5)
         self._judge(*errors, errors[1] <= errors[0])
         return self

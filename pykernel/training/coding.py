@@ -64,12 +64,12 @@ class Targets:
             )
         places = places.astype(np.int64)
         member = _indicators(places, count)
-        found = cls(2 * member - 1, _constant(places), count, coding, _sample_weights(weights, len(places)))
+        targets = cls(2 * member - 1, _constant(places), count, coding, _sample_weights(weights, len(places)))
         if coding == "counts":
-            up, down = _coded(found.each @ member, found.total)
-            found = replace(found, values=member * up - (1 - member) * down)
-        found.values.flags.writeable = False
-        return found
+            up, down = _coded(targets.each @ member, targets.total)
+            targets = replace(targets, values=member * up - (1 - member) * down)
+        targets.values.flags.writeable = False
+        return targets
 
     def __len__(self) -> int:
         return len(self.values)

@@ -289,8 +289,8 @@ class _Search:
             return np.eye(len(self.machine.classes or ()))[classes_of(self.machine, functions)]
         return (functions - self.mean) / self.deviation
 
-    def risk(self, found: trained.Vectors) -> float:
-        return trained.risk(self.loss, found.functions(self.aside.x), self.aside)[0]
+    def risk(self, model: trained.Vectors) -> float:
+        return trained.risk(self.loss, model.functions(self.aside.x), self.aside)[0]
 
     def result(self, source: Machine, made_up: bool) -> Distilled:
         first, from_projection = self._projected()
@@ -348,11 +348,11 @@ class _Search:
                 found.append(replace(own, weights=projection.weights / self.deviation, bias=bias))
         return min(found, key=self.risk)
 
-    def _machine(self, found: trained.Vectors, source: Machine) -> Machine:
+    def _machine(self, model: trained.Vectors, source: Machine) -> Machine:
         """Return the trained parameters as a machine that takes the source's inputs."""
-        one = len(found.log_scale) == 1 and bool((self.unit == self.unit[0]).all())
-        e = np.exp(found.log_scale) / self.unit
-        own = found.vectors * self.unit + self.middle
+        one = len(model.log_scale) == 1 and bool((self.unit == self.unit[0]).all())
+        e = np.exp(model.log_scale) / self.unit
+        own = model.vectors * self.unit + self.middle
         scale = np.ones(source.dim) if source.scale is None else source.scale
         return replace(
             source,
@@ -360,8 +360,8 @@ class _Search:
             vectors=own if one else own * e,
             scale=source.scale if one else scale * e,
             gamma=0.5 * float(e[0]) ** 2 if one else 0.5,
-            weights=found.weights if self.pairs else found.weights * self.deviation,
-            bias=found.bias if self.pairs else found.bias * self.deviation + self.mean,
+            weights=model.weights if self.pairs else model.weights * self.deviation,
+            bias=model.bias if self.pairs else model.bias * self.deviation + self.mean,
             coef0=0.0, degree=1, alpha=1.0, normalise=False, custom=None, max_value=None, offsets=None,
             decision="functions", support_class=None, break_ties=False, largest=source.reach, gross=None, mixes=0,
         )  # fmt: skip

@@ -95,18 +95,20 @@ def solve(dual: Dual, values: np.ndarray) -> Solution:
     np.multiply((values / scale).T[:, dual.rows], dual.sign, out=matrix[:n, :q])
     matrix[n, :q] = dual.sign
     matrix[np.arange(n), q + np.arange(n)] = -1.0
-    found = linprog(
+    result = linprog(
         np.concatenate([dual.cost / dual.unit, np.zeros(n)]),
         A_eq=csc_array(matrix),
         b_eq=np.zeros(n + 1),
         bounds=np.column_stack([np.concatenate([np.zeros(q), -limit]), np.concatenate([dual.most / part, limit])]),
         method="highs-ds",
     )
-    if found.x is None or found.status != 0:
+    if result.x is None or result.status != 0:
         raise UserError(f"HiGHS cannot solve the linear program with {n:,} vectors; scale the data, or use a smaller C")
-    alpha = -found.eqlin.marginals[:n] * (dual.unit / scale)
+    alpha = -result.eqlin.marginals[:n] * (dual.unit / scale)
     alpha[np.abs(alpha) <= LEFT * np.abs(alpha).max(initial=0.0)] = 0.0
-    return Solution(alpha, -float(found.eqlin.marginals[n]) * dual.unit, feasible(dual, part * found.x[:q]), found.nit)
+    return Solution(
+        alpha, -float(result.eqlin.marginals[n]) * dual.unit, feasible(dual, part * result.x[:q]), result.nit
+    )
 
 
 def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
@@ -446,6 +448,6 @@ def left_out(
         sides = np.array([part.one_sided for part in parts])
         values[asked] = sides
         if not sides.all():
-            found = train(rows.take(others), kernel, [part for part in parts if not part.one_sided], **options)
-            values[np.ix_(asked, sides == 0)] = found.model.predict(rows.take(asked))
+            trained = train(rows.take(others), kernel, [part for part in parts if not part.one_sided], **options)
+            values[np.ix_(asked, sides == 0)] = trained.model.predict(rows.take(asked))
     return values

@@ -331,9 +331,9 @@ class ReducedProblem:
         weights, biases, before = [], [], np.zeros_like(triangles[0])
         for fold in range(count):
             rest = self._decomposed(merged(before, after[fold]))
-            found = [rest.weights(ridge) for ridge in ridges]
-            weights.append([w[:, cut] for w, _ in found])
-            biases.append([b[cut] for _, b in found])
+            solutions = [rest.weights(ridge) for ridge in ridges]
+            weights.append([w[:, cut] for w, _ in solutions])
+            biases.append([b[cut] for _, b in solutions])
             before = merged(before, triangles[fold])
         for start, f in self.features:
             own = place[parts[start : start + len(f)]]

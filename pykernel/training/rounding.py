@@ -59,14 +59,14 @@ def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
     If several sums of the source were merged into one sum, the source adds up larger terms (``gross``) and more of them
     (``mixes``).
     """
-    found = error_bound(machine, x, "float64", "products", shifted=True) * (1 + machine.mixes)
+    bound = error_bound(machine, x, "float64", "products", shifted=True) * (1 + machine.mixes)
     if machine.gross is not None:
         values = np.abs(machine.values(machine.scaled(x)))
-        found = found + 2.0**-52 * (machine.mixes + len(machine.vectors)) * (values @ machine.gross)
+        bound = bound + 2.0**-52 * (machine.mixes + len(machine.vectors)) * (values @ machine.gross)
     if machine.function == "rational-quadratic":  # (1 + s)^-alpha, where the sum is rounded
         values = machine.values(machine.scaled(x))
-        found = found + 2.0**-52 * machine.alpha * (values @ np.abs(machine.columns_of_weights()))
-    return np.asarray(found)
+        bound = bound + 2.0**-52 * machine.alpha * (values @ np.abs(machine.columns_of_weights()))
+    return np.asarray(bound)
 
 
 def weights_bound(spec: Spec, machine: Machine, x: np.ndarray) -> np.ndarray:
@@ -267,9 +267,9 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     with the sum.  The warning is based on the errors at the machine's vectors.  Hidden units get no warning, because
     their vectors are not inputs.  Custom kernels get no warning, either.
     """
-    found = list(machine.notes)
+    sentences = list(machine.notes)
     if spec.precision != "float32" or machine.function in (*HIDDEN, "custom") or not len(machine.vectors):
-        return found
+        return sentences
     count = len(machine.vectors)
     at = np.linspace(0, count - 1, min(count, SEEN, max(16, NOTED_VALUES // count)), dtype=int)
     vectors, x = machine.vectors[at], machine.inputs()[at]
@@ -289,12 +289,12 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
         worst = int(np.argmax(np.where(spread > 0, moved / spread, 0.0)))
     if spread[worst] > 0 and moved[worst] > COARSE * spread[worst]:
         which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
-        found.append(
+        sentences.append(
             f"{machine.source}: float32 may change its values by up to {_above(moved[worst])} at {which}, compared with the "
             f"values' standard deviation of {spread[worst]:.2g}; use {shown_option('precision', 'float64')}, or fit the model with more "
             "regularisation (a larger alpha, a smaller C)"
         )
-    return found
+    return sentences
 
 
 def _above(value: float) -> str:

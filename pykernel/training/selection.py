@@ -536,11 +536,11 @@ def need_settings(model: str, rows: int, targets: Targets, cv: Any, by: str | No
         raise UserError(f'the setting "by" is {by!r}; it must be {choice}')
 
 
-def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:
+def grid_of(grid: Sequence[float] | None, what: str, default: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:
     """Return the given values, ascending and without repeats, or the default."""
-    if given is None:
+    if grid is None:
         return default()
-    values = np.unique(np.asarray(given, np.float64))
+    values = np.unique(np.asarray(grid, np.float64))
     if not len(values):
         raise UserError(
             f"{what} is empty; give at least one value, or leave {what} out to use a grid made from the data"

@@ -113,8 +113,8 @@ class HostSubspace:
                 raise UserError(f"x has {len(rows):,} rows; for more than {WHOLE:,} rows, give a basis")
             every = rows.take(np.arange(len(rows)))
             gram = kernel.gram(every, every)
-            found = bkfe(gram, rank, shrinkage, method=method, seed=seed, iterations=iterations, tolerance=tolerance)
-            return cls(kernel, every, found.a, shrinkage)
+            result = bkfe(gram, rank, shrinkage, method=method, seed=seed, iterations=iterations, tolerance=tolerance)
+            return cls(kernel, every, result.a, shrinkage)
         if method != "closed":
             raise UserError('a subspace on a basis is found in closed form; method must be "closed"')
         if not isinstance(basis, Basis):
@@ -329,8 +329,8 @@ def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
             raise UserError(f"intercept has the shape {intercept.shape}; give one number for each output")
         return theta, np.broadcast_to(intercept, (theta.shape[1],)).copy()
     if hasattr(model, "cluster_centers_"):
-        told = f"(2 or more, {rank})"
-        centers = checked_table(model.cluster_centers_, f"{kind}'s centres", told, (None, rank), least=2)
+        shape = f"(2 or more, {rank})"
+        centers = checked_table(model.cluster_centers_, f"{kind}'s centres", shape, (None, rank), least=2)
         theta, bias = centers.T, -0.5 * np.sum(centers**2, axis=1)
         return (theta[:, 1:] - theta[:, :1], bias[1:] - bias[:1]) if len(centers) == 2 else (theta, bias)
     call = getattr(model, "decision_function", None) or getattr(model, "predict", None)

@@ -496,7 +496,7 @@ def train(
     n, n_max = min(first, n_max), min(n_max, len(rows))
     generator = np.random.default_rng(seed)
     rounds: list[Round] = []
-    found: Trained | None = None
+    trained: Trained | None = None
     before: Sequence[Solution | None] = [None] * len(duals)
     try:
         with one_thread:
@@ -511,21 +511,21 @@ def train(
                     words = f"training with {len(chosen):,} vectors"
                     solutions.append(solve(dual, features, near, partial(_told, tell, words, k, len(duals))))
                 tell(1.0, f"checking the machine with {len(chosen):,} vectors")
-                found = _trained(duals, solutions, features, tolerance, rounds, generator)
-                rounds, before = list(found.rounds), solutions
-                if found.good:
-                    return found
+                trained = _trained(duals, solutions, features, tolerance, rounds, generator)
+                rounds, before = list(trained.rounds), solutions
+                if trained.good:
+                    return trained
                 if basis is not None:
-                    return replace(found, stopped="the basis was given, so it does not grow")
+                    return replace(trained, stopped="the basis was given, so it does not grow")
                 if len(chosen) < n or n == len(rows):
-                    return replace(found, stopped="no other row would extend the basis")
+                    return replace(trained, stopped="no other row would extend the basis")
                 if n == n_max:
-                    return replace(found, stopped=f"at most {n_max:,} vectors were allowed")
+                    return replace(trained, stopped=f"at most {n_max:,} vectors were allowed")
                 n = min(2 * n, n_max)
     except KeyboardInterrupt:
-        if found is None:
+        if trained is None:
             raise
-        return replace(found, stopped="it was interrupted", interrupted=True)
+        return replace(trained, stopped="it was interrupted", interrupted=True)
 
 
 def short(number: float) -> str:

@@ -132,12 +132,12 @@ def content(
     }
 
 
-def nearer_limit(given: float | list[float], most: float, center: Sequence[float] | None) -> float | list[float]:
+def nearer_limit(max_abs: float | list[float], most: float, center: Sequence[float] | None) -> float | list[float]:
     """Return [input] max_abs, lowered so that no input beyond ``most`` is accepted."""
-    if not isinstance(given, list):
-        return min(given, most)
-    middle = np.abs(center) if center is not None else np.zeros(len(given))
-    return [min(limit, most - c) if most > c else limit for limit, c in zip(given, middle.tolist(), strict=True)]
+    if not isinstance(max_abs, list):
+        return min(max_abs, most)
+    middle = np.abs(center) if center is not None else np.zeros(len(max_abs))
+    return [min(limit, most - c) if most > c else limit for limit, c in zip(max_abs, middle.tolist(), strict=True)]
 
 
 def _need_choices(machine: Machine, precision: str, distance: str) -> None:
@@ -325,23 +325,23 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return center, np.maximum(margin, least)
 
 
-def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> float | list[float]:
+def _limits(machine: Machine, precision: str, largest: float, max_abs: Limits) -> float | list[float]:
     """Return [input] max_abs of a floating-point model: the given limits, or a range for each input.
 
     Far from its vectors, a kernel machine predicts its bias, and a polynomial predicts arbitrary values, so the device
     must refuse inputs that are far from the vectors.  Linear functions and machines without ``seen`` get one limit, far
     above the largest magnitude in the vectors.  Features of a signal have the given limit.
     """
-    if isinstance(given, Sequence):
-        values = [number_of(value, machine.source, "max_abs") for value in given]
+    if isinstance(max_abs, Sequence):
+        values = [number_of(value, machine.source, "max_abs") for value in max_abs]
         if len(values) != machine.dim or min(values) <= 0:
             raise UserError(
                 f"{machine.source}: max_abs must be one number above 0, or {machine.dim} such numbers, one for each input"
             )
         input_max_abs(machine, precision, largest, float((np.array(values) + np.abs(machine.centers)).max()))
         return values
-    most = input_max_abs(machine, precision, largest, given)
-    if given is not None or machine.linear or machine.signal is not None or machine.seen is None:
+    most = input_max_abs(machine, precision, largest, max_abs)
+    if max_abs is not None or machine.linear or machine.signal is not None or machine.seen is None:
         return most
     known = machine.seen[np.isfinite(machine.seen).all(axis=1)]
     if len(known) < 2:
@@ -504,12 +504,12 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
     return "differences", machine
 
 
-def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
+def input_max_abs(machine: Machine, precision: str, largest: float, limit: float | None) -> float:
     """Return a limit for the inputs that prevents overflow: the given limit, or a limit far above the largest magnitude
     in the vectors.
     """
     where = machine.source
-    if machine.function == "custom" and given is None:
+    if machine.function == "custom" and limit is None:
         raise UserError(
             f"{where}: max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
         )
@@ -518,15 +518,15 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     def fits(max_abs: float) -> bool:
         return _largest_step(machine, max_abs) <= room and max_abs <= SQUARED.ends(precision)[1]
 
-    if given is not None:
-        max_abs = number_of(given, where, "max_abs")
+    if limit is not None:
+        max_abs = number_of(limit, where, "max_abs")
         if not max_abs > 0:
             raise UserError(f"{where}: max_abs is {max_abs:g}; it must be above 0")
         if fits(max_abs):
             return max_abs
     # the weights of hidden units say nothing about the size of the inputs
     usual = REACH if machine.function in kernel_settings.HIDDEN else largest or 1.0
-    wanted = REACH * usual if given is None else given
+    wanted = REACH * usual if limit is None else limit
     low, high = -300.0, math.log10(wanted)
     if not fits(10**high):
         if not fits(10**low):
@@ -541,9 +541,9 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     # round down to two digits
     exponent = math.floor(high) - 1
     max_abs = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
-    if given is not None:
+    if limit is not None:
         raise UserError(
-            f"{where}: max_abs is {given:g}, but {precision} can overflow for inputs of that size; choose max_abs of at most {max_abs:g}"
+            f"{where}: max_abs is {limit:g}, but {precision} can overflow for inputs of that size; choose max_abs of at most {max_abs:g}"
             + (", or use float64" if precision == "float32" else "")
         )
     if max_abs < largest:

@@ -178,7 +178,7 @@ def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -
 
 
 def objective(
-    loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows, pull: float | None = None
+    loss: Loss, ridge: float, start: np.ndarray, model: Vectors, rows: Rows, pull: float | None = None
 ) -> tuple[float, np.ndarray]:
     """Return the risk plus the penalties, and the gradient of this sum with respect to all parameters.
 
@@ -187,11 +187,11 @@ def objective(
     a product remain to be computed.  O(n m D).
     """
     pull = PULL if pull is None else pull
-    v, weights, d = found.vectors, found.weights, rows.x.shape[1]
-    square = np.exp(2 * np.broadcast_to(found.log_scale, d))
+    v, weights, d = model.vectors, model.weights, rows.x.shape[1]
+    square = np.exp(2 * np.broadcast_to(model.log_scale, d))
     scaled = v * square
     by_products = np.column_stack([scaled, np.broadcast_to(-0.5 * square, v.shape), -0.5 * (scaled * v).sum(axis=1)]).T
-    away = found.log_scale - start
+    away = model.log_scale - start
     value = 0.5 * ridge * float(np.square(weights).sum()) + 0.5 * pull * float(np.square(away).sum())
     sums, by_weights, by_bias = np.zeros(by_products.T.shape), ridge * weights, np.zeros(weights.shape[1])
     for some, products, room in rows.blocks:
@@ -200,7 +200,7 @@ def objective(
         k, w = room[len(v)]
         np.matmul(products, by_products, out=k)
         np.exp(np.minimum(k, 0.0, out=k), out=k)
-        part, g = risk(loss, k @ weights + found.bias, some, len(rows))
+        part, g = risk(loss, k @ weights + model.bias, some, len(rows))
         value += part
         by_weights += k.T @ g
         by_bias += g.sum(axis=0)
@@ -210,7 +210,7 @@ def objective(
     wx, wxx, w = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]
     # the derivative of an exponent with respect to ln e_j is -(e_j (x_j - v_j))^2
     by_scale = -square * (wxx - 2 * v * wx + v * v * w).sum(axis=0)
-    if len(found.log_scale) == 1:
+    if len(model.log_scale) == 1:
         by_scale = np.array([by_scale.sum()])
     return value, Vectors((wx - v * w) * square, by_scale + pull * away, by_weights, by_bias).packed()
 
@@ -246,16 +246,16 @@ def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.r
     return weighed(found, rows, loss, START_RIDGE * len(rows) / m)
 
 
-def weighed(found: Vectors, rows: Rows, loss: Loss, ridge: float) -> Vectors:
+def weighed(model: Vectors, rows: Rows, loss: Loss, ridge: float) -> Vectors:
     """Return the model with weights and bias from ridge regression.  O(n m^2)."""
-    k = np.exp(-0.5 * found.distances(rows.x)[0])
+    k = np.exp(-0.5 * model.distances(rows.x)[0])
     # for classes, use plausible log odds of +1.5 and -1.5 as the targets
     targets = 3.0 * rows.targets - 1.5 if loss == "classes" else rows.targets
     middle, inner = np.average(targets, axis=0, weights=rows.counts), np.average(k, axis=0, weights=rows.counts)
     weighted = (k - inner) * rows.counts[:, None]
     gram = weighted.T @ (k - inner) + ridge * np.eye(k.shape[1])
     weights = np.linalg.solve(gram, weighted.T @ (targets - middle))
-    return replace(found, weights=weights, bias=middle - inner @ weights)
+    return replace(model, weights=weights, bias=middle - inner @ weights)
 
 
 # ------------------------------------------------------------------------------------------------------- the search
@@ -367,7 +367,7 @@ class Candidate:
 class Trained:
     """The result of ``train``.
 
-    found: the model, in the inputs' original units.  taken: the chosen candidate.  candidates: all candidates that were
+    model: the model, in the inputs' original units.  taken: the chosen candidate.  candidates: all candidates that were
     not dropped, the best first.
     optimism: the estimated amount by which the chosen candidate's risk is too small, because the candidate was chosen
     for its small risk (R. J. & R. Tibshirani, 2009).
@@ -376,7 +376,7 @@ class Trained:
     interrupted: whether the search was ended early.
     """
 
-    found: Vectors
+    model: Vectors
     taken: Candidate
     candidates: tuple[Candidate, ...]
     optimism: float
@@ -438,15 +438,15 @@ class Job:
         with np.errstate(over="ignore", invalid="ignore"):
             return search(self.loss, candidate.ridge, begun, scaled, look, steps, tell, self.pull)
 
-    def functions(self, found: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
+    def functions(self, model: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
         """Return the values of a model's functions, computed as on the device.
 
-        found: a model whose inputs are in units ``kind``.  x: rows of inputs in their original units.
+        model: a model whose inputs are in units ``kind``.  x: rows of inputs in their original units.
         """
         if self.computed is not None:
-            return self.computed(self.unscaled(found, kind), x)
+            return self.computed(self.unscaled(model, kind), x)
         middle, unit = self.units(kind)
-        return found.functions((x - middle) / unit)
+        return model.functions((x - middle) / unit)
 
     def look(self, rows: Rows, kind: Units) -> Callable[[Vectors], float]:
         """Return a function that computes the risk of a model on ``rows``.  The model's functions are computed as on the
@@ -455,19 +455,19 @@ class Job:
         """
         scaled = self.scaled(rows, kind)
 
-        def looked(found: Vectors) -> float:
+        def looked(model: Vectors) -> float:
             if self.computed is None:
-                return risk(self.loss, found.functions(scaled.x), rows)[0]
+                return risk(self.loss, model.functions(scaled.x), rows)[0]
             with contextlib.suppress(UserError):
-                return risk(self.loss, self.functions(found, rows.x, kind), rows)[0]
+                return risk(self.loss, self.functions(model, rows.x, kind), rows)[0]
             return np.inf
 
         return looked
 
-    def unscaled(self, found: Vectors, kind: Units) -> Vectors:
+    def unscaled(self, model: Vectors, kind: Units) -> Vectors:
         """Return the same model for inputs in their original units, with one width for each input."""
         middle, unit = self.units(kind)
-        return replace(found, vectors=found.vectors * unit + middle, log_scale=found.log_scale - np.log(unit))
+        return replace(model, vectors=model.vectors * unit + middle, log_scale=model.log_scale - np.log(unit))
 
 
 @one_thread  # use one thread, so that the result does not depend on the number of threads
@@ -508,7 +508,7 @@ def train(
     last_cost = starts * min(len(rows), MANY) / len(places) * len(names) / (len(names) - 1)
     done = 0.0
 
-    def told(cost: float, whole: float, before: float = 0.0) -> Callable[[int], None]:
+    def make_tell(cost: float, whole: float, before: float = 0.0) -> Callable[[int], None]:
         return lambda step: tell(min(1.0, (done + before + cost * min(step / steps, 1.0)) / whole))
 
     left_out = np.zeros_like(rows.targets[places])
@@ -518,7 +518,7 @@ def train(
             whole = done + (len(names) - number) * len(left) + len(names) + last_cost
             for each in left:
                 mine, aside = some.take(fold != name), some.take(fold == name)
-                paths[each].append(job.search(mine, each, number, aside, steps, told(1.0, whole)))
+                paths[each].append(job.search(mine, each, number, aside, steps, make_tell(1.0, whole)))
                 done += 1.0
             left = _worth_it(left, paths)
         taken, candidates, optimism = _compared(left, paths)
@@ -527,19 +527,19 @@ def train(
         first = job.unscaled(paths[_plain(taken)][0].best, taken.units)
         whole = done + len(names) + last_cost
         for number, name in enumerate(names):
-            again = job.search(some.take(fold != name), taken, number, None, taken.step, told(1.0, whole))
+            again = job.search(some.take(fold != name), taken, number, None, taken.step, make_tell(1.0, whole))
             left_out[fold == name] = job.functions(again.best, some.x[fold == name], taken.units)
             done += 1.0
-        each_told = [told(last_cost / starts, whole, number * last_cost / starts) for number in range(starts)]
-        found, interrupted = _last(job, taken, steps, rng, each_told), False
+        each_told = [make_tell(last_cost / starts, whole, number * last_cost / starts) for number in range(starts)]
+        model, interrupted = _last(job, taken, steps, rng, each_told), False
     except KeyboardInterrupt:
         taken, candidates, optimism = _so_far(paths)
         path = paths[_plain(taken)][0]
-        found, interrupted = first or job.unscaled(path.best, taken.units), True
+        model, interrupted = first or job.unscaled(path.best, taken.units), True
         at = np.flatnonzero(fold == names[0])  # rows that this model has not seen
         places, left_out = places[at], job.functions(path.best, some.x[at], taken.units)
     tell(1.0)
-    return Trained(found, taken, candidates, optimism, places, left_out, interrupted)
+    return Trained(model, taken, candidates, optimism, places, left_out, interrupted)
 
 
 def _so_far(paths: dict[Candidate, list[Path]]) -> tuple[Candidate, tuple[Candidate, ...], float]:

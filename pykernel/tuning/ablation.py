@@ -71,8 +71,8 @@ def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list
     "earns" is True if the model needs the kind of feature that the stage lacks: without it, the error is None, or larger than
     ``Search.as_good_as`` allows.
     """
-    told = winner.told
-    assert told is not None
+    report = winner.report
+    assert report is not None
     found = search.workers.run([_task(search, winner, stage) for stage in stages.values()])
     rows = []
     for name, each in zip(stages, found, strict=True):
@@ -83,8 +83,8 @@ def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list
             rows.append(row | {"reason": each.get("reason", why)})
             continue
         error = own["error"]
-        change = error / told["error"] - 1 if told["error"] else None
-        earns = error > search.as_good_as(told["error"])
+        change = error / report["error"] - 1 if report["error"] else None
+        earns = error > search.as_good_as(report["error"])
         rows.append(row | {"error": error, "change": change, "earns": earns, "reason": None})
     return rows
 

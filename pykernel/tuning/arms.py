@@ -51,20 +51,20 @@ class Trial:
     arm: Arm
     size: int | None
     values: dict[str, float]
-    found: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
     fits: bool | None = None  # None: not measured
     _losses: Losses | None = field(default=None, repr=False)
 
     @property
     def content(self) -> Content:
         """The content of the spec to try or, after the trial, of the spec that was tried."""
-        return dict(self.found["spec"]) if "spec" in self.found else self.arm.made.with_values(self.size, self.values)
+        return dict(self.result["spec"]) if "spec" in self.result else self.arm.made.with_values(self.size, self.values)
 
     @property
-    def told(self) -> dict[str, Any] | None:
+    def report(self) -> dict[str, Any] | None:
         """The results by which the trial is ranked: those of the learning model if the model learns on the device, else
         those of the frozen model."""
-        return self.found.get("learning") or self.found.get("frozen")
+        return self.result.get("learning") or self.result.get("frozen")
 
     @property
     def score(self) -> float:
@@ -72,28 +72,28 @@ class Trial:
 
         A monitor that exceeds the permitted false-alarm rate ranks after all monitors that do not.
         """
-        told = self.told
-        if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
+        report = self.report
+        if self.fits is False or report is None or self.result.get("diverged") or not math.isfinite(report["error"]):
             return math.inf
-        broken = 0.0 if told.get("keeps_rate", True) else 1 + told["other_rows"]
-        return float(told["error"]) + broken
+        broken = 0.0 if report.get("keeps_rate", True) else 1 + report["other_rows"]
+        return float(report["error"]) + broken
 
     @property
     def bytes(self) -> int:
-        return int(self.found.get("ram_bytes", 0) + self.found.get("table_bytes", 0))
+        return int(self.result.get("ram_bytes", 0) + self.result.get("table_bytes", 0))
 
     @property
     def learns(self) -> bool:
         """Whether the model learns on the device."""
-        return self.found.get("learning") is not None
+        return self.result.get("learning") is not None
 
     @property
     def losses(self) -> Losses:
         """The losses on the judged rows, by block."""
-        told = self.told
-        assert told is not None
+        report = self.report
+        assert report is not None
         if self._losses is None:
-            self._losses = Losses.from_report(told, "classes" in self.arm.made.content["label"])
+            self._losses = Losses.from_report(report, "classes" in self.arm.made.content["label"])
         return self._losses
 
     def key(self) -> tuple[Any, ...]:
@@ -171,7 +171,7 @@ def arms(
         return _monitors(base, chosen)
     known = Known.of(table.x[: table.split], table.labels[: table.split])
     every = [rule for rule in rules() if chosen is None or rule in chosen]
-    found: list[Combination] = []
+    combinations: list[Combination] = []
     stored = {} if "reduction" in base else {"reduction": {"n_max": DEFAULT_BUDGET}}
     recipes = [completed(base), completed(base | {"target": {"ram": 1}}), completed(base | stored)]
     taught = [recipe["learning"]["rule"] for recipe in recipes if recipe["learning"]["rule"] in every]
@@ -179,16 +179,18 @@ def arms(
         every, taught = ["frozen"], taught[:1]
     for recipe in recipes:
         if recipe["learning"]["rule"] in taught:
-            found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
-    found += combine(_staged(base), known, every, techniques)[0]
+            combinations += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
+    combinations += combine(_staged(base), known, every, techniques)[0]
     if (
         target is not None and fpu_of(target) == "none" and table.stage is None
     ):  # models with [signal] get no int16 arms
         whole = int16_combinations(base, known, every)
-        found = [made for made in whole if not techniques or made.technique in (None, *techniques)] + found
+        combinations = [
+            made for made in whole if not techniques or made.technique in (None, *techniques)
+        ] + combinations
     first: dict[str, Combination] = {}
     # arms with trained vectors take longest: they start first, while other cores run the remaining trials
-    for made in sorted(found, key=lambda made: made.technique != TRAINED):
+    for made in sorted(combinations, key=lambda made: made.technique != TRAINED):
         first.setdefault(made.name, made)
     return [Arm.of(made) for made in first.values()]
 

@@ -293,12 +293,12 @@ def combine(
     techniques in BASES.  Any other rule gets the technique in the content or, if the content has no technique, the
     rule's default.
     """
-    found: list[Combination] = []
+    combinations: list[Combination] = []
     refused: list[Content] = []
 
     def take(rule: str, technique: str | None, make: Callable[[], Combination]) -> None:
         try:
-            found.append(make())
+            combinations.append(make())
         except UserError as error:
             refused.append({"rule": rule, "technique": technique, "size": None, "reason": reason_of(error)})
 
@@ -314,7 +314,7 @@ def combine(
                 take(rule, technique, partial(_combination, around, content, rule, technique))
         else:
             take(rule, None, partial(_combination, around, content, rule, None))
-    return found, refused
+    return combinations, refused
 
 
 def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
@@ -324,14 +324,14 @@ def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
     in the known rows is widened by at least a quarter on each side.  Numeric labels may be twice as
     large as the largest known label.
     """
-    given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
+    columns = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
     finite = known.finite
     low, high, deviation = np.nanmin(finite, axis=0), np.nanmax(finite, axis=0), np.nanstd(finite, axis=0)
     center, margin = (low + high) / 2, 1.5 * np.maximum(high - low, 1e-9 * np.maximum(np.abs(high), 1.0)) / 2
     deviation = np.where(deviation > 0, deviation, margin)
     # an input that hardly changed in the known rows may change more later
     margin = np.maximum(margin, 0.5 * (margin / deviation).max() * deviation)
-    input = given | {name: _shown(values) for name, values in (("center", center), ("max_abs", margin))}
+    input = columns | {name: _shown(values) for name, values in (("center", center), ("max_abs", margin))}
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
     plain: Content = {"name": content.get("name", "model"), "precision": "int16", "label": label}
     plain["input"] = input | {"scale": _shown(1 / deviation)}
@@ -340,15 +340,15 @@ def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
     if "classes" not in label:
         plain["label"] = label | {"max_abs": float(f"{2 * (known.largest or 1.0):.2g}")}
         around.insert(0, plain | {"label": plain["label"] | {"center": True, "gain": True}, "linear": {}})
-    found = []
+    combinations = []
     families = dict.fromkeys(int16_rules().values())
     for rule, technique in (pair for family in families for pair in family.planned if pair[0] in chosen):
         with contextlib.suppress(UserError):
             if rule in BASES and technique is not None:
-                found.append(_from_data(content | {"precision": "int16"}, rule, technique))
+                combinations.append(_from_data(content | {"precision": "int16"}, rule, technique))
             else:
-                found.append(_combination(around, kernel, rule, technique))
-    return found
+                combinations.append(_combination(around, kernel, rule, technique))
+    return combinations
 
 
 def _shown(values: np.ndarray) -> list[float]:

@@ -173,8 +173,8 @@ def target_costs(
     }
     call = program.learner if learns else program.asks
     if tries and costs[names[call]]:
-        bounds = {name: asdict(found) for name, found in bound.call_bounds(project, image).items()}
-        costs["bounds"] = {names.get(name, name): found for name, found in bounds.items()}
+        bounds = {name: asdict(proved) for name, proved in bound.call_bounds(project, image).items()}
+        costs["bounds"] = {names.get(name, name): proved for name, proved in bounds.items()}
         if bounds[call]["instructions"] is None and isinstance(device, unicorn_runner.UnicornModel):
             most = worst.worst_call(device, call, x[half:done], y[half:done], tries=tries)
             costs[names[call]]["worst"] = most.instructions
@@ -231,9 +231,9 @@ class Limits:
         }
 
 
-def flash_of(found: Mapping[str, Any]) -> int:
+def flash_of(result: Mapping[str, Any]) -> int:
     """Estimate the bytes of flash of a model that was not measured."""
-    return int(found.get("table_bytes", 0)) + CODE
+    return int(result.get("table_bytes", 0)) + CODE
 
 
 def make_limits(
@@ -252,10 +252,10 @@ def make_limits(
     if target is None:
         return Limits(None, ram)
     part = find_target(target).part
-    for name, given, there in (("ram", ram, part.ram.bytes), ("flash", flash, part.flash.bytes)):
-        if given is not None and given > there:
+    for name, limit, there in (("ram", ram, part.ram.bytes), ("flash", flash, part.flash.bytes)):
+        if limit is not None and limit > there:
             raise UserError(
-                f"{shown_option(name)} is {given:,} bytes, but {part.name}, which represents {target}, has {there:,}"
+                f"{shown_option(name)} is {limit:,} bytes, but {part.name}, which represents {target}, has {there:,}"
             )
     if cycles is not None and target not in decode.EXACT:
         raise UserError(

@@ -159,21 +159,21 @@ class Search:
             if found is not None:
                 self._tried(trial, found)
 
-    def _tried(self, trial: Trial, found: Any) -> None:
+    def _tried(self, trial: Trial, result: Any) -> None:
         ram = self.limits.ram
         # if the device gets no labels, no model learns there: only the frozen model's result counts
-        trial.found = found | {"learning": None} if self.labels == "never" else found
-        for arm in self._arms_of(trial.arm.made.technique) if found.get("training") else ():
-            arm.began_with(found["training"])
+        trial.result = result | {"learning": None} if self.labels == "never" else result
+        for arm in self._arms_of(trial.arm.made.technique) if result.get("training") else ():
+            arm.began_with(result["training"])
         trial.arm.trials.append(trial)
         self.trials.append(trial)
-        if self.limits.target is None and self.limits.flash is not None and flash_of(found) > self.limits.flash:
+        if self.limits.target is None and self.limits.flash is not None and flash_of(result) > self.limits.flash:
             trial.fits = False
             if trial.size is not None:
                 trial.arm.most = min(trial.arm.most, max(LEAST, trial.size * 3 // 4))
-        if trial.size is not None and ram is not None and found.get("ram_bytes", 0) > ram:
+        if trial.size is not None and ram is not None and result.get("ram_bytes", 0) > ram:
             trial.arm.most = min(
-                trial.arm.most, trial.size - 1, max(LEAST, _smaller(trial.size, found["ram_bytes"] / ram))
+                trial.arm.most, trial.size - 1, max(LEAST, _smaller(trial.size, result["ram_bytes"] / ram))
             )
             trial.fits = False
 
@@ -249,10 +249,10 @@ class Search:
             if not open_ones:
                 return
             trial = open_ones[0]
-            trial.found |= self.measured(dump(self.table.whole(trial.content)))
-            trial.fits = fits(trial.found["uses"])
+            trial.result |= self.measured(dump(self.table.whole(trial.content)))
+            trial.fits = fits(trial.result["uses"])
             if not trial.fits and trial.size is not None:
-                worst = max(trial.found["uses"].values(), default=2.0)
+                worst = max(trial.result["uses"].values(), default=2.0)
                 trial.arm.most = min(trial.arm.most, max(_smaller(trial.size, worst), LEAST), trial.size - 1)
 
     def measured(self, content: Content) -> dict[str, Any]:
@@ -266,9 +266,9 @@ class Search:
 
     def finish(self, trial: Trial) -> None:
         """If the PC trains the model, train it again on all rows, because the judged rows are the plant's latest."""
-        if trial.arm.made.trained_here and "final" not in trial.found:
+        if trial.arm.made.trained_here and "final" not in trial.result:
             (found,) = self.workers.run([trial.arm.task(trial, None) | {"final": True}])
-            trial.found |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
+            trial.result |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
 
     def _bound_trained(self, until: float) -> None:
         """Estimate the largest number of trained vectors that all limits allow.
@@ -457,12 +457,12 @@ def verified(
             break
         search.finish(trial)
         if search.limits.target is None:
-            return trial, None, search.limits.uses(ram=trial.found["ram_bytes"], flash=flash_of(trial.found))
+            return trial, None, search.limits.uses(ram=trial.result["ram_bytes"], flash=flash_of(trial.result))
         say(f"verifying {model_name(trial)} on {search.limits.target}")
         row = verify(search.table.whole(trial.content), search.table, search.limits.target)
         # a model that fitted when it was measured may now use the reserve that HEADROOM leaves
         amounts, uses = taken(row, search.limits, 1.0 if trial.fits else HEADROOM)
-        trial.found |= {"amounts": amounts, "uses": uses, "costs": row}
+        trial.result |= {"amounts": amounts, "uses": uses, "costs": row}
         if fits(uses):
             return trial, row, uses
         trial.fits = False
@@ -514,10 +514,12 @@ def seconds_to_verify(search: Search) -> float:
     seconds, winner = max(BUILT, BY_MEASURING * search.measuring), search.winner()
     if winner is not None and winner.arm.made.trained_here:  # the winner is trained once more, on more rows
         seconds += search.workers.took(winner.arm.task(winner, search.limits.ram))
-    known = next((trial for trial in [winner, *search.ranking()] if trial is not None and "costs" in trial.found), None)
+    known = next(
+        (trial for trial in [winner, *search.ranking()] if trial is not None and "costs" in trial.result), None
+    )
     if known is not None:
         spec = search.table.whole(known.content)
-        instructions = per_sample(spec, known.found["costs"])
+        instructions = per_sample(spec, known.result["costs"])
         seconds += rows_verified(spec, instructions) * instructions / spec.stride / EMULATED_A_SECOND
     return seconds
 
@@ -530,32 +532,32 @@ def nearest_miss(search: Search) -> str:
     """Return a sentence about the model that came nearest to the limits."""
     limits = search.limits
     units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions", "cycles": "cycles"}
-    given = {key: getattr(limits, key) for key in units}
-    allowed = [f"{limit:,} {units[key]}" for key, limit in given.items() if limit is not None]
+    limit_of = {key: getattr(limits, key) for key in units}
+    allowed = [f"{limit:,} {units[key]}" for key, limit in limit_of.items() if limit is not None]
     what = "no model" if search.complete else "no model that was tried"
     head = f"{what} fits {', '.join(allowed)}" + (f" on {limits.target}" if limits.target else "")
     missed = []
     for trial in search.trials:
-        uses = trial.found.get("uses") or limits.uses(ram=trial.found.get("ram_bytes"))
+        uses = trial.result.get("uses") or limits.uses(ram=trial.result.get("ram_bytes"))
         if limits.target is None:
-            uses |= limits.uses(flash=flash_of(trial.found))
+            uses |= limits.uses(flash=flash_of(trial.result))
         if uses and max(uses.values()) > 1:
             missed.append((max(uses.values()), trial, uses))
     if not missed:
-        refused = (trial.found.get("costs", {}).get("refused") for trial in search.trials)
+        refused = (trial.result.get("costs", {}).get("refused") for trial in search.trials)
         if reason := next(filter(None, refused), None):
             return f"{head}: {reason}"
-        reasons = [trial.found["reason"] for trial in search.trials if "reason" in trial.found]
+        reasons = [trial.result["reason"] for trial in search.trials if "reason" in trial.result]
         return (
             f"no model learned from this data: {reasons[0]}"
             if reasons
             else f"no model was tried; raise {shown_option('time')}"
         )
     _, trial, uses = min(missed, key=lambda each: each[0])
-    amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"], "flash": flash_of(trial.found)}
+    amounts = trial.result.get("amounts") or {"ram": trial.result["ram_bytes"], "flash": flash_of(trial.result)}
     takes = ", ".join(f"{amounts[key]:,} {units[key]}" for key in units if key in amounts)
     # the limit with which a plan would accept this model
-    enough = {key: _round_up(uses[key] * given[key]) for key in ("instructions", "cycles") if key in uses}
+    enough = {key: _round_up(uses[key] * limit_of[key]) for key in ("instructions", "cycles") if key in uses}
     over = [f"--{key} {(amounts | enough)[key]}" for key, part in uses.items() if part > 1]
     untried = [arm.name for arm in search.arms if not (search.complete or arm.trials)]
     late = (

@@ -92,9 +92,9 @@ class Losses:
         return cls(summed(losses), summed(np.ones(len(losses))), of_classes, summed(offsets), in_time)
 
     @classmethod
-    def from_report(cls, told: Mapping[str, Any], of_classes: bool) -> Losses:
-        sums, rows, offsets = (np.array(told[name], float) for name in PER_BLOCK)
-        return cls(sums, rows, of_classes, offsets, told.get("in_time", True))
+    def from_report(cls, report: Mapping[str, Any], of_classes: bool) -> Losses:
+        sums, rows, offsets = (np.array(report[name], float) for name in PER_BLOCK)
+        return cls(sums, rows, of_classes, offsets, report.get("in_time", True))
 
     def of_blocks(self, kept: np.ndarray) -> Losses:
         return replace(self, sums=self.sums * kept, rows=self.rows * kept, offsets=self.offsets * kept)
@@ -246,23 +246,23 @@ def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
     return replace(first, sums=sums, rows=rows, offsets=offsets)
 
 
-def promise(found: Losses) -> dict[str, float]:
+def promise(losses: Losses) -> dict[str, float]:
     """Return a dict: "error" is the error to expect on future rows, and "within" is half the width of its 95 % interval.
 
     For classes, two right and two wrong rows are added (Agresti and Coull), because a few rows without an error prove little.
     If errors grow, the dict also has "first" and "last" (see ``Losses.growth``), and "within" is larger by the
     difference between the last block's error and the error over all rows.
     """
-    told = {"error": found.error, "within": NEW * found.within}
-    if found.of_classes:
-        count = found.rows.sum() + 4
-        part = float((found.sums.sum() + 2) / count)
-        chance = max(_root_sum(found.influence()), math.sqrt(part * (1 - part) / count))
-        told = {"error": part, "within": NEW * found.t_both * chance}
-    if (growth := found.growth) is None:
+    told = {"error": losses.error, "within": NEW * losses.within}
+    if losses.of_classes:
+        count = losses.rows.sum() + 4
+        part = float((losses.sums.sum() + 2) / count)
+        chance = max(_root_sum(losses.influence()), math.sqrt(part * (1 - part) / count))
+        told = {"error": part, "within": NEW * losses.t_both * chance}
+    if (growth := losses.growth) is None:
         return told
     first, last = growth
-    return told | {"within": told["within"] + last - found.error, "first": first, "last": last}
+    return told | {"within": told["within"] + last - losses.error, "first": first, "last": last}
 
 
 def ratio(model: Losses, simple: Losses) -> dict[str, float] | None:

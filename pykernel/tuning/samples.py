@@ -144,15 +144,15 @@ def _read_csv(
     return Samples(source, rows, table.inputs, table.column, table.classes, y, assumed, table.data)
 
 
-def _position(text: str, width: int, data: str, given: str) -> int:
+def _position(text: str, width: int, data: str, option: str) -> int:
     try:
         at = int(text)
     except ValueError:
         raise UserError(
-            f"{given} is {text!r}; {data} has no column names: give positions from 0 to {width - 1}"
+            f"{option} is {text!r}; {data} has no column names: give positions from 0 to {width - 1}"
         ) from None
     if not -width <= at < width:
-        raise UserError(f"{given} is {at}; {data} has {width} columns, at positions from 0 to {width - 1}")
+        raise UserError(f"{option} is {at}; {data} has {width} columns, at positions from 0 to {width - 1}")
     return at % width
 
 

@@ -131,17 +131,17 @@ def read_table(
         _need_channels(name, read.numeric, inputs, label, model)
     chosen = chosen_inputs(read, inputs, "" if forecasts else label)
     cells = _labels(read, label, classes)
-    found = None if forecasts else _classes_of(name, label, cells, classes, label in read.numeric, model)
-    what = "labels are numbers" if found is None else f"{len(found)} classes, {listed(found)}"
-    taken = model or ("ls-svm" if found is None else "kfd")
+    label_classes = None if forecasts else _classes_of(name, label, cells, classes, label in read.numeric, model)
+    what = "labels are numbers" if label_classes is None else f"{len(label_classes)} classes, {listed(label_classes)}"
+    taken = model or ("ls-svm" if label_classes is None else "kfd")
     x = np.column_stack([read.numeric[each] for each in chosen])
-    y = read.numeric[label] if found is None else positions_of(cells, found)
-    table = LabelledTable(name, chosen, label, found, taken, x, y, [], device=read.device)
+    y = read.numeric[label] if label_classes is None else positions_of(cells, label_classes)
+    table = LabelledTable(name, chosen, label, label_classes, taken, x, y, [], device=read.device)
     if signal is not None:
-        _make_steps(table, signal, found or classes, forecasts)
+        _make_steps(table, signal, label_classes or classes, forecasts)
     table.data = read.report(chosen, label, not inputs) | _leave_out_gaps(table)
     table.assumed.append(what if model else f"{what}, so {taken} is trained")
-    if found is None and (few := few_values(table.y)):
+    if label_classes is None and (few := few_values(table.y)):
         table.assumed.append(f"if the labels are classes, give {shown_option('classes', ','.join(few))}")
     return table
 
@@ -209,22 +209,22 @@ def _labels(read: WholeTable, label: str, classes: Sequence[str] = ()) -> list[s
 
 
 def _classes_of(
-    name: str, column: str, cells: Sequence[str], given: Sequence[str], numeric: bool, model: str | None
+    name: str, column: str, cells: Sequence[str], classes: Sequence[str], numeric: bool, model: str | None
 ) -> list[str] | None:
     """Return the label's classes, in the given order or sorted, or None if the labels are numbers."""
     there = {cell for cell in cells if cell}
-    if given:
-        unknown = sorted(there - set(given))
+    if classes:
+        unknown = sorted(there - set(classes))
         if unknown:
             raise UserError(
                 f"{name}: column {column!r} holds {unknown[0]!r}, which is missing from {shown_option('classes')}"
             )
-        missing = [each for each in given if each not in there]
+        missing = [each for each in classes if each not in there]
         if missing:
             raise UserError(
                 f"{name}: column {column!r} is never {missing[0]!r}; leave this class out of {shown_option('classes')}"
             )
-        return list(given)
+        return list(classes)
     if numeric and model != "kfd":
         return None
     if len(there) > OUTPUTS_LIMIT:

@@ -76,13 +76,13 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     if task.get("ram") is not None and ram > task["ram"]:
         return {"ram_bytes": ram, "reason": f"takes {ram:,} bytes of RAM", "training": training}
     if table.y is None:
-        found = watch(spec, table, task.get("promise", False))
+        result = watch(spec, table, task.get("promise", False))
     else:  # the training of the first fold chooses settings for the other folds
         known = {"training": training} if training else {}
         others = [table.whole(made(fold, known)).inner for fold in table.folds[1:]]
-        found = judge(spec, table, others)
+        result = judge(spec, table, others)
     return (
-        found
+        result
         | {"ram_bytes": ram, "table_bytes": table_bytes(spec)}
         | ({} if "spec" in task else {"spec": content})
         | ({"training": training} if training else {})
@@ -273,12 +273,12 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     are chosen on held-out rows, and written to the argument ``training``.
     """
     if "spec" in task:
-        given = dict(task["spec"])
+        content = dict(task["spec"])
         # the center and scale in the given spec belong to the features of another [signal], so they are replaced
-        if "signal" in task and "center" in given["input"]:
+        if "signal" in task and "center" in content["input"]:
             own = None if table.stage is None else table.stage.base.get("input")
-            given["input"] = given["input"] | (own or scaled_input(Known(table.x[: table.split])))
-        return given
+            content["input"] = content["input"] | (own or scaled_input(Known(table.x[: table.split])))
+        return content
     base = task["base"]
     if base.get("precision") == "int16" and (task["rule"] == "kfd" or table.stage is not None):
         raise UserError("plan does not train this model in int16; use pykernel fit")
@@ -311,12 +311,12 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     problem = ReducedProblem("kfd" if fisher else "ls-svm", basis, z, targets)
     ridges = default_ridges(problem.model, kernel, z)
     left_out = problem.leave_one_out_path(ridges)
-    errors = np.array([float(np.square(found - targets.values).mean()) for found in left_out])
+    errors = np.array([float(np.square(predicted - targets.values).mean()) for predicted in left_out])
     ridge = ridges[max(i for i, error in enumerate(errors) if error <= NEAR_BEST**2 * np.nanmin(errors))]
     if fisher:
-        given = {"columns": base["input"].get("columns"), "label": base["label"], "center": center, "scale": scale}
+        options = {"columns": base["input"].get("columns"), "label": base["label"], "center": center, "scale": scale}
         largest, precision = np.abs(z).max(axis=0), base.get("precision", "float32")
-        made = nystrom_content(basis, base["name"], precision, largest, max_abs=base["input"].get("max_abs"), **given)
+        made = nystrom_content(basis, base["name"], precision, largest, max_abs=base["input"].get("max_abs"), **options)
         return made | {"learning": {"rule": "kfd", "ridge": ridge}}
     model = problem.solve(ridge)
     machine = Machine(
@@ -376,19 +376,19 @@ def _trained(
     rows = Rows(x, targets, counts)
     if training is None:
         made = train(rows, m, loss)
-        found, taken = made.found, made.taken
+        model, taken = made.model, made.taken
         chosen |= {"units": taken.units, "widths": taken.widths, "ridge": taken.ridge, "steps": taken.step, "start": 0}
     else:
         job, steps, start = Job(rows, m, loss, k_means, 0), int(training["steps"]), int(training["start"])
         candidate = Candidate(training["units"], training["widths"], training["ridge"])
         with one_thread:  # with more threads, the result would depend on the number of threads
             path = job.search(rows, candidate, start, None, steps, lambda step: None)
-        found = job.unscaled(path.best, candidate.units)
-    if not all(np.isfinite(part).all() for part in vars(found).values()):
+        model = job.unscaled(path.best, candidate.units)
+    if not all(np.isfinite(part).all() for part in vars(model).values()):
         raise UserError("the training diverged")
     if middle is not None and deviation is not None:
-        found = found.answering(middle, deviation)
-    return _frozen(base, found.machine("a plan", classes=tuple(classes) if classes else None), x)
+        model = model.answering(middle, deviation)
+    return _frozen(base, model.machine("a plan", classes=tuple(classes) if classes else None), x)
 
 
 def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Content) -> Content:
@@ -525,10 +525,10 @@ class Watched:
         blocks = BLOCKS if devices == 1 else min(BLOCKS, devices)
         block = [int((number + fault.place) * blocks) // devices for fault, number in zip(faults, device, strict=True)]
         sums, rows = (np.bincount(block, part, blocks) for part in (gone, np.ones(len(gone))))
-        told = Losses(sums, rows, True, np.zeros(blocks), devices == 1).report()
+        report = Losses(sums, rows, True, np.zeros(blocks), devices == 1).report()
         other = self.others[1] / max(1, self.others[0])
-        told |= {
-            "within": NEW * told["within"],
+        report |= {
+            "within": NEW * report["within"],
             "other_rows": other,
             "rate": self.rate,
             "keeps_rate": other <= TWICE * self.rate,
@@ -538,7 +538,7 @@ class Watched:
             found = {name: gone[[fault[which] == name for fault in faults]] for name in names}
             return {name: (int(each.sum()), len(each)) for name, each in found.items() if len(each)}
 
-        return {"frozen": None, "learning": told, "diverged": 0, "missed": of(KINDS, 0), "manners": of(MANNERS, 1)}
+        return {"frozen": None, "learning": report, "diverged": 0, "missed": of(KINDS, 0), "manners": of(MANNERS, 1)}
 
 
 def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:

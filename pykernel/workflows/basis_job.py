@@ -194,10 +194,10 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
     )
     if trained.interrupted:
         raise KeyboardInterrupt
-    scale = np.broadcast_to(np.exp(trained.found.log_scale), seen.mean.shape).copy()
+    scale = np.broadcast_to(np.exp(trained.model.log_scale), seen.mean.shape).copy()
     largest = np.maximum(np.abs(seen.low - seen.mean), np.abs(seen.high - seen.mean)) * scale
     rows = Scaled(ScaledRows(samples.rows, seen.mean, scale), seen.mean, scale, largest)
-    return rows, (trained.found.vectors - seen.mean) * scale
+    return rows, (trained.model.vectors - seen.mean) * scale
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ def concluded(
     if course.table.y is None:
         judge_again(course, [winner, *([small] if small is not None else [])])
         others = watched_simply(
-            specs["planned"].inner, course.table, winner.found["promised"]["learning"]["other_rows"]
+            specs["planned"].inner, course.table, winner.result["promised"]["learning"]["other_rows"]
         )
     else:
         any_model = {key: base[key] for key in ("name", "input", "label", "precision") if key in base}
@@ -291,7 +291,7 @@ def count(course: Search, trials: Sequence[Trial]) -> None:
         check.choose([TARGET], None, "unicorn")
         tasks = [cost_task(dump(course.table.whole(trial.content)), TARGET) for trial in trials]
         for trial, costs in zip(trials, course.workers.run(tasks), strict=True):
-            trial.found["amounts"] = taken(costs, Limits(TARGET))[0]
+            trial.result["amounts"] = taken(costs, Limits(TARGET))[0]
 
 
 def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
@@ -314,7 +314,7 @@ def judge_again(course: Search, trials: Sequence[Trial]) -> None:
     """Evaluate monitors again with more and different faults, because the error on the faults used for the choice is optimistic."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
     for trial, judged in zip(trials, course.workers.run(tasks), strict=True):
-        trial.found["promised"] = {key: judged[key] for key in ("learning", "missed", "manners")}
+        trial.result["promised"] = {key: judged[key] for key in ("learning", "missed", "manners")}
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
@@ -369,7 +369,7 @@ class _Watch:
             best_so_far = (
                 ""
                 if best is None
-                else f"  {error_and_deviation(best.told)}  {model_name(best)}, {byte_count(best.bytes)}"
+                else f"  {error_and_deviation(best.report)}  {model_name(best)}, {byte_count(best.bytes)}"
             )
             self.watch.tell(f"{gone:5.0f} s  {tried:4} trials{left}{best_so_far}")
         if most is not None:

@@ -44,11 +44,11 @@ def findings(
 
     def row(trial: Trial) -> dict[str, Any]:
         if monitors:
-            figures = trial.found | trial.found.get("promised", {})
+            figures = trial.result | trial.result.get("promised", {})
             return _row(trial, figures) | {"promise": figures["learning"]}
         losses = trial.losses if trial is small else course.honest(None if trial is winner else trial.learns)
-        amounts = trial.found.get("amounts", {})
-        return _row(trial, trial.found) | {
+        amounts = trial.result.get("amounts", {})
+        return _row(trial, trial.result) | {
             "against_simple": beside_simple(course, losses, others, trial is frozen),
             "flash_bytes": amounts.get("flash"),
             "instructions": amounts.get("instructions"),
@@ -57,7 +57,8 @@ def findings(
 
     tried = [arm.best for arm in course.arms if arm.best is not None]
     table = [
-        _row(trial, trial.found) | ({} if monitors else {"against_simple": beside_simple(course, trial.losses, others)})
+        _row(trial, trial.result)
+        | ({} if monitors else {"against_simple": beside_simple(course, trial.losses, others)})
         for trial in sorted(tried, key=lambda trial: trial.score)
     ]
     winner_row = row(winner)
@@ -85,7 +86,8 @@ def findings(
         **{name: trial and row(trial) for name, trial in picked.items()},
         "target": course.limits.target or TARGET,
         "points": [
-            [trial.bytes, (trial.told or {})["error"], trial.arm.kind, model_name(trial)] for trial in course.ranking()
+            [trial.bytes, (trial.report or {})["error"], trial.arm.kind, model_name(trial)]
+            for trial in course.ranking()
         ],
         "simple": {name: _without_blocks(each) for name, each in others.items()},
         "verdict": against_simple(winner, others) if monitors else _of_simple(winner_row),
@@ -116,7 +118,7 @@ def choice(course: Search, winner: Trial) -> dict[str, Any]:
     difference between them; "chance" if the model is a monitor: the difference may be due to chance.
     """
     best = course.candidates()[0]
-    own, least = ((trial.told or {})["error"] for trial in (winner, best))
+    own, least = ((trial.report or {})["error"] for trial in (winner, best))
     why = "chance" if course.table.y is None else "near" if own <= NEAR * least else "test"
     named = {"model": model_name(best), "error": least, "own": own, "bytes": best.bytes}
     return named | {"why": None if best is winner else why}
@@ -162,7 +164,7 @@ def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] |
     winner: the name of a simple monitor that misses fewer of the same faults; "model" if every simple monitor misses more; None if the
     differences from some simple monitors may be due to chance.  With None, the report names the smallest of these monitors.
     """
-    errors = winner.found["promised"]["learning"]
+    errors = winner.result["promised"]["learning"]
     comparison = verdict(errors["error"], {name: each["error"] for name, each in others.items()})
     if comparison is None:
         return None

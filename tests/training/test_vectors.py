@@ -93,8 +93,8 @@ def test_a_machine_of_three_vectors_is_found_again() -> None:
     x, y = sample(200)
     found = train(Rows(x, y, np.ones(len(x))), 3, "squared", units=["given"], ridges=[1e-6, 1e-4], starts=3)
     assert found.taken.widths == "inputs" and found.taken.risk < 2e-2
-    assert np.square(found.found.functions(x) - y).mean() < 2e-2
-    e = np.exp(found.found.log_scale)
+    assert np.square(found.model.functions(x) - y).mean() < 2e-2
+    e = np.exp(found.model.log_scale)
     assert e[2] < 0.5 * e[0] < 0.5 * e[1]
     rows = vectors.begin(Rows(x, y, np.ones(len(x))), "squared", x[:3], "one", np.random.default_rng(0))
     assert np.square(rows.functions(x) - y).mean() > 0.3
@@ -115,13 +115,13 @@ def test_inputs_in_other_units_give_the_same_model() -> None:
     x, y = sample(100)
     a, b = (train(Rows(each, y, np.ones(len(x))), 3, "squared", ridges=[1e-4], steps=60) for each in (x, x / 1024))
     assert a.taken == b.taken and a.left_out.tobytes() == b.left_out.tobytes()
-    assert a.found.vectors.tobytes() == (1024 * b.found.vectors).tobytes()
+    assert a.model.vectors.tobytes() == (1024 * b.model.vectors).tobytes()
 
 
 def test_one_seed_gives_one_model_and_others_give_others() -> None:
     x, y = sample(80)
     packed = [
-        train(Rows(x, y, np.ones(80)), 4, "squared", ridges=[1e-4], steps=30, seed=seed).found.packed().tobytes()
+        train(Rows(x, y, np.ones(80)), 4, "squared", ridges=[1e-4], steps=30, seed=seed).model.packed().tobytes()
         for seed in (1, 1, 2)
     ]
     assert packed[0] == packed[1] != packed[2]
@@ -153,7 +153,7 @@ def test_an_interrupt_keeps_the_best_so_far(after: float) -> None:
 
     tell = once
     found = run()
-    assert found.interrupted and np.square(found.found.functions(x) - y).mean() < 0.3
+    assert found.interrupted and np.square(found.model.functions(x) - y).mean() < 0.3
     assert len(found.places) == len(found.left_out) > 0
     assert all(a <= b + 0.2 for a, b in itertools.pairwise(told))
 
@@ -166,13 +166,13 @@ def test_many_rows_are_searched_by_some_of_them(monkeypatch: pytest.MonkeyPatch)
     found = train(
         Rows(x, y, np.ones(len(x))), 3, "squared", units=["given"], widths=["inputs"], ridges=[1e-4], starts=3
     )
-    assert len(found.places) == 100 and np.square(found.found.functions(x) - y).mean() < 0.03
+    assert len(found.places) == 100 and np.square(found.model.functions(x) - y).mean() < 0.03
 
 
 def test_fewer_rows_in_a_fold_than_vectors_and_equal_rows() -> None:
     x = np.repeat(np.arange(4.0), 3)[:, None]
     found = train(Rows(x, np.sin(x), np.ones(12)), 12, "squared", ridges=[1e-4])
-    assert np.isfinite(found.found.packed()).all() and np.abs(found.found.functions(x) - np.sin(x)).max() < 0.2
+    assert np.isfinite(found.model.packed()).all() and np.abs(found.model.functions(x) - np.sin(x)).max() < 0.2
 
 
 def test_candidates_are_judged_as_the_device_computes_them() -> None:
@@ -188,8 +188,8 @@ def test_candidates_are_judged_as_the_device_computes_them() -> None:
         return np.rint(64 * found.functions(at)) / 64
 
     plain, judged = train(rows, 6, "squared", **keys), train(rows, 6, "squared", computed=small_weights, **keys)
-    assert plain.taken.ridge == 1e-6 and np.abs(plain.found.weights).max() > 1.0
-    assert judged.taken.ridge == 1e-1 and np.abs(judged.found.weights).max() <= 1.0
+    assert plain.taken.ridge == 1e-6 and np.abs(plain.model.weights).max() > 1.0
+    assert judged.taken.ridge == 1e-1 and np.abs(judged.model.weights).max() <= 1.0
     assert plain.taken.risk < judged.taken.risk < np.inf
     assert (judged.left_out * 64 == np.rint(judged.left_out * 64)).all() and np.ptp(judged.left_out) > 0.1
 
@@ -214,5 +214,5 @@ def test_a_step_that_goes_too_far_is_taken_back_without_a_word() -> None:
     n, d = int(rng.integers(20, 60)), int(rng.integers(1, 4))
     x = rng.standard_t(1.2, size=(n, d))
     y = (x[:, 0] > 0).astype(int) ^ (rng.random(n) < 0.1)
-    found = train(Rows(x, class_targets(y, 2), np.ones(n)), 4, "classes").found
+    found = train(Rows(x, class_targets(y, 2), np.ones(n)), 4, "classes").model
     assert all(np.isfinite(part).all() for part in vars(found).values())

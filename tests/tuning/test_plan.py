@@ -741,7 +741,7 @@ def test_trained_vectors_begin_with_as_many_as_the_limits_hold_and_choose_their_
         assert len({training[key] for training in later}) > 1, key
     assert max(task["size"] for task in made) == 19
     winner = search.winner()
-    assert winner.fits and winner.size == 19 and winner.found["amounts"]["flash"] == 3900
+    assert winner.fits and winner.size == 19 and winner.result["amounts"]["flash"] == 3900
 
 
 @pytest.mark.exhaustive
