@@ -370,7 +370,7 @@ def test_where_no_row_comes_that_is_an_alarm(window: dict[str, Any]) -> None:
     assert (model.update(x) == other.update(x)).all() and persistent(model) == persistent(other)
 
 
-PRESENT = "level episode quiet frozen before run shares leaps abrupt culprit told calm rough others".split()
+PRESENT = "level episode quiet frozen before run shares leaps abrupt culprit reported calm rough others".split()
 """What is known of the present row and its alarm."""
 
 

@@ -438,7 +438,7 @@ class Twin:
     # ------------------------------------------------------------------------------------------------ blame
 
     def _begin_story(self) -> None:
-        self.told, self.calm, self.rough, self.others = 0, 0.0, 0.0, 0.0
+        self.reported, self.calm, self.rough, self.others = 0, 0.0, 0.0, 0.0
 
     def _accuse(self, x: np.ndarray) -> None:
         n = self.dim
@@ -465,18 +465,18 @@ class Twin:
         both = [best, n + best]
         then, cross, now = self.joint[np.ix_(both, both)].ravel()[[0, 1, 3]]
         step = within((x[best] - self.before[best]) / math.sqrt(then + now - 2 * cross + TINY**2), WHITE_MOST)
-        if self.told:
-            self.rough += (step**2 - self.rough) / self.told
-        self.told = min(self.told + 1, HORIZON)
-        self.calm += ((abs(step) < 0.1) - self.calm) / self.told
+        if self.reported:
+            self.rough += (step**2 - self.rough) / self.reported
+        self.reported = min(self.reported + 1, HORIZON)
+        self.calm += ((abs(step) < 0.1) - self.calm) / self.reported
         rest = min(max(self.distance - by_bank[best], 0.0), WHITE_MOST**2)
-        self.others += (rest - self.others) / self.told
+        self.others += (rest - self.others) / self.reported
 
     def _shared(self) -> bool:
         return self.others > 1.6 * self.dim
 
     def _kind(self) -> int:
-        if self.told < 2:
+        if self.reported < 2:
             return UNKNOWN
         if self.rough > 25:
             return NOISE

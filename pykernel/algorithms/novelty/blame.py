@@ -75,7 +75,7 @@ def left_of(square: Real, part: Real) -> Real:
 @kernel
 def begin_story(m: GmmModel) -> None:
     """Reset the statistics of the culprit."""
-    m.told[0] = 0
+    m.reported[0] = 0
     m.calm[0] = real(0)
     m.rough[0] = real(0)
     m.others[0] = real(0)
@@ -100,11 +100,11 @@ def usual_step(m: GmmModel, j: Index) -> Real:
 def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
     """Update the means over the culprit's steps, and the mean squared distance without the culprit's part.  O(D)."""
     step = bounded((x[j] - m.before[j]) / sqrt(usual_step(m, j)), WHITE_MOST)
-    if m.told[0] > 0:
-        m.rough[0] = m.rough[0] + (step * step - m.rough[0]) / real(m.told[0])
-    if m.told[0] < m.horizon:
-        m.told[0] += 1
-    rate = real(1) / real(m.told[0])
+    if m.reported[0] > 0:
+        m.rough[0] = m.rough[0] + (step * step - m.rough[0]) / real(m.reported[0])
+    if m.reported[0] < m.horizon:
+        m.reported[0] += 1
+    rate = real(1) / real(m.reported[0])
     still = real(1) if absolute(step) < MOVED else real(0)
     m.calm[0] = m.calm[0] + rate * (still - m.calm[0])
     m.others[0] = m.others[0] + rate * (left_of(m.distance[0], m.parts[j]) - m.others[0])
@@ -172,7 +172,7 @@ def shared(m: GmmModel) -> Bool:
 @kernel
 def kind_of(m: GmmModel) -> Index:
     """The kind of fault, as far as the alarm's rows show: DRIFT if one sensor changes slowly, REGIME if several change at once."""
-    if m.told[0] < 2:
+    if m.reported[0] < 2:
         return GmmStatus.UNKNOWN
     if m.rough[0] > ROUGH:
         return GmmStatus.NOISE

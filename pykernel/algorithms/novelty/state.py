@@ -82,7 +82,7 @@ class Blame(Struct):
     # 1: in the alarm's first row, the surprise under the course alone was above the threshold
     abrupt: between(Uint8, 0, 1)
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
-    told: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
+    reported: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
     calm: between(Real, 0, 1.0625)  # fraction of the rows with this culprit in which the culprit's value hardly changed
     # mean square of the culprit's steps after the alarm's first row, relative to the usual mean square
     rough: between(Real, 0, 2.0**41)
