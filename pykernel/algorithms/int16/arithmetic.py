@@ -39,23 +39,23 @@ def nearest_shift(a: Int, k: Index) -> Int:
 @kernel
 def places(t: Word) -> Index:
     """The largest p for which 2^p is at most t; 0 if t is 0.  O(1)."""
-    found = 0
+    place = 0
     rest = t
     if rest >= 65536:
-        found += 16
+        place += 16
         rest = rest >> 16
     if rest >= 256:
-        found += 8
+        place += 8
         rest = rest >> 8
     if rest >= 16:
-        found += 4
+        place += 4
         rest = rest >> 4
     if rest >= 4:
-        found += 2
+        place += 2
         rest = rest >> 2
     if rest >= 2:
-        found += 1
-    return found
+        place += 1
+    return place
 
 
 @kernel
@@ -71,19 +71,19 @@ def product_high(a: Word, b: Word) -> Word:
 def whole_root(t: Word) -> Index:
     """sqrt(t), rounded to the nearest integer, at most 65535.  There are 16 iterations, one for each bit."""
     rest = t
-    found = word(0)
+    root = word(0)
     bit = word(1073741824)
     for turn in range(16):
-        tried = found + bit
-        found = found >> 1
+        tried = root + bit
+        root = root >> 1
         if rest >= tried:
             rest = rest - tried
-            found = found + bit
+            root = root + bit
         bit = bit >> 2
     # the remainder says whether to round up
-    if rest > found:
-        found = found + 1
-    return index(found) if found < 65536 else 65535
+    if rest > root:
+        root = root + 1
+    return index(root) if root < 65536 else 65535
 
 
 @kernel

@@ -202,14 +202,14 @@ def correlation_of(m: SignalModel, i: Index) -> Real:
 @kernel
 def extreme_of(m: SignalModel, j: Index, highest: Index) -> Real:
     """The largest or, with highest = 0, the smallest sample of the window.  O(blocks)."""
-    found = m.highest[0, j] if highest == 1 else m.lowest[0, j]
+    extreme = m.highest[0, j] if highest == 1 else m.lowest[0, j]
     for b in range(1, len(m.lowest)):
         if highest == 1:
-            if m.highest[b, j] > found:
-                found = m.highest[b, j]
-        elif m.lowest[b, j] < found:
-            found = m.lowest[b, j]
-    return found
+            if m.highest[b, j] > extreme:
+                extreme = m.highest[b, j]
+        elif m.lowest[b, j] < extreme:
+            extreme = m.lowest[b, j]
+    return extreme
 
 
 @kernel
