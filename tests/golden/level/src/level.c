@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xCBC35A56u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB827C4BCu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -540,28 +540,28 @@ static int32_t level_size(int32_t a)
 /* The largest p for which 2^p is at most t; 0 if t is 0.  O(1). */
 static int32_t level_places(uint32_t t)
 {
-    int32_t found = 0;
+    int32_t place = 0;
     uint32_t rest = t;
     if (rest >= 65536u) {
-        found += 16;
+        place += 16;
         rest = rest >> 16;
     }
     if (rest >= 256u) {
-        found += 8;
+        place += 8;
         rest = rest >> 8;
     }
     if (rest >= 16u) {
-        found += 4;
+        place += 4;
         rest = rest >> 4;
     }
     if (rest >= 4u) {
-        found += 2;
+        place += 2;
         rest = rest >> 2;
     }
     if (rest >= 2u) {
-        found++;
+        place++;
     }
-    return found;
+    return place;
 }
 
 /* Update the running mean of |y| with an output's label.  Returns log2 of the output's unit. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x6077A336u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x45094ECCu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -84,7 +84,7 @@ MONITOR_ASSERT(place_of_calm, offsetof(monitor_t, calm) == 56u);
 MONITOR_ASSERT(place_of_rough, offsetof(monitor_t, rough) == 60u);
 MONITOR_ASSERT(place_of_others, offsetof(monitor_t, others) == 64u);
 MONITOR_ASSERT(place_of_culprit, offsetof(monitor_t, culprit) == 68u);
-MONITOR_ASSERT(place_of_told, offsetof(monitor_t, told) == 70u);
+MONITOR_ASSERT(place_of_reported, offsetof(monitor_t, reported) == 70u);
 MONITOR_ASSERT(place_of_abrupt, offsetof(monitor_t, abrupt) == 72u);
 MONITOR_ASSERT(place_of_reserved_blame, offsetof(monitor_t, reserved_blame) == 73u);
 MONITOR_ASSERT(place_of_usual, offsetof(monitor_t, usual) == 76u);
@@ -833,7 +833,7 @@ static inline float monitor_left_of(float square, float part)
 /* Reset the statistics of the culprit. */
 static void monitor_begin_story(monitor_t *s)
 {
-    s->told = (uint16_t)(0);
+    s->reported = (uint16_t)(0);
     s->calm = 0.0f;
     s->rough = 0.0f;
     s->others = 0.0f;
@@ -863,13 +863,13 @@ static void monitor_tell_on(monitor_t *s, const float x[MONITOR_DIM], int32_t j)
 {
     const float step = monitor_bounded(monitor_ratio(x[j] - s->before[j],
             monitor_sqrt(monitor_usual_step(s, j))), MONITOR_WHITE_MOST);
-    if ((int32_t)s->told > 0) {
-        s->rough = s->rough + monitor_ratio((step * step) - s->rough, (float)((int32_t)s->told));
+    if ((int32_t)s->reported > 0) {
+        s->rough = s->rough + monitor_ratio((step * step) - s->rough, (float)((int32_t)s->reported));
     }
-    if ((int32_t)s->told < MONITOR_HORIZON) {
-        s->told = (uint16_t)((int32_t)s->told + 1);
+    if ((int32_t)s->reported < MONITOR_HORIZON) {
+        s->reported = (uint16_t)((int32_t)s->reported + 1);
     }
-    const float rate = 1.0f / (float)((int32_t)s->told);
+    const float rate = 1.0f / (float)((int32_t)s->reported);
     const float still = (monitor_absolute(step) < MONITOR_MOVED) ? 1.0f : 0.0f;
     s->calm = s->calm + (rate * (still - s->calm));
     s->others = s->others + (rate * (monitor_left_of(s->distance, s->parts[j]) - s->others));
@@ -1721,7 +1721,7 @@ int32_t monitor_alarm(const monitor_t *s, float state[3])
  * once. */
 static int32_t monitor_kind_of(const monitor_t *s)
 {
-    if ((int32_t)s->told < 2) {
+    if ((int32_t)s->reported < 2) {
         return MONITOR_UNKNOWN;
     }
     if (s->rough > MONITOR_ROUGH) {

@@ -25,9 +25,9 @@ extern "C" {
 #define MONITOR_RAM_BYTES 648u /* sizeof(monitor_t): the learned state, then the working memory */
 #define MONITOR_CONST_BYTES 0u /* bytes of tables and learned values in flash; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 492u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0x004904D5u /* models with the same number compute the same bits */
-#define MONITOR_STATE_KIND 0x266BF265u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x6077A336u /* all files in src/ must come from the same run of pykernel generate */
+#define MONITOR_CONFIG_HASH 0x5F05685Cu /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0xC6600191u /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0x45094ECCu /* all files in src/ must come from the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -95,7 +95,7 @@ typedef struct {
     float rough; /* mean square of the culprit's steps after the alarm's first row, relative to the usual mean square */
     float others; /* mean of the squared distance without the culprit's part */
     uint16_t culprit; /* the sensor with the largest share */
-    uint16_t told; /* number of rows of the alarm with this culprit */
+    uint16_t reported; /* number of rows of the alarm with this culprit */
     uint8_t abrupt; /* 1: in the alarm's first row, the surprise under the course alone was above the threshold */
     uint8_t reserved_blame[3]; /* always zero: keeps the size a multiple of the largest member */
     /* Statistics of consecutive rows, of repeated values, and of surprises. */

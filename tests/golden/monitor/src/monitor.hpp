@@ -7,7 +7,7 @@
 #define MONITOR_HPP
 
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x6077A336u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x45094ECCu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x6077A336u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x45094ECCu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -337,7 +337,7 @@ static const struct {
     {MONITOR_PLACE(frozen), 1, 1u},
     {MONITOR_PLACE(taught), 1, 1000u},
     {MONITOR_PLACE(culprit), 1, 2u},
-    {MONITOR_PLACE(told), 1, 2000u},
+    {MONITOR_PLACE(reported), 1, 2000u},
     {MONITOR_PLACE(followed), 1, 2000u},
     {MONITOR_PLACE(surprised), 1, 2000u},
     {MONITOR_PLACE(settling), 1, 80u},
