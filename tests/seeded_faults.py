@@ -65,7 +65,7 @@ FAULTS = [
         "full = not fills(m) and n == len(m.v)",
         "full = not fills(m) and n + 1 == len(m.v)",
     ),
-    Fault("sign of a share", f"{ONLINE}/budget.py", "m.kappa[0] + m.u[r] * share", "m.kappa[0] - m.u[r] * share"),
+    Fault("a full model loses no vector before", f"{ONLINE}/budget.py", "removed = remove_one(m)", "removed = 0"),
     Fault("alpha in place of alpha^2", f"{ONLINE}/candidates.py", "total = a * (a * part)", "total = a * part"),
     Fault(
         *("the sample does not count in overlaps", f"{ONLINE}/neighbours.py"),

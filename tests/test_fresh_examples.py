@@ -24,8 +24,9 @@ def test_numbers(number):
 @pytest.fixture
 def drawn(tmp_path: Path):
     """Run a test that fails, in a tree with this suite's conftest: the numbers that were tried, and what was printed."""
-    (tmp_path / "tests").mkdir()
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    (tmp_path / "tests" / "support").mkdir(parents=True)
+    for name in ("__init__.py", "conftest.py", "support/__init__.py", "support/tools.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path / "tests" / name)
     (tmp_path / "tests" / "test_numbers.py").write_text(DRAWS)
 
     def run(*options: str) -> tuple[list[int], str]:
