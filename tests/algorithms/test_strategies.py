@@ -11,6 +11,7 @@ from hypothesis import example, given
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
+from pykernel.spec.families.online_keys import GRADIENT
 from pykernel.spec.model import Spec
 from tests.support.following import TECHNIQUES, assert_sound, follow, in_use, learned, problems, spec_of
 from tests.support.streams003 import sinc
@@ -25,7 +26,7 @@ TWO_SMALL = (
 )
 
 
-@given(problems(rules=("klms", "qklms"), strategies=True))
+@given(problems(rules=GRADIENT, strategies=True))
 @example(
     (
         spec_of("klms", 4, dim=2, sigma=1.0, eta=0.05, ridge=0.001, truncate_below=0.04, force=True),

@@ -11,6 +11,7 @@ import numpy as np
 
 import pykernel.estimators.online as online
 from pykernel.estimators import monitor
+from pykernel.spec.families.online_keys import RULES as BUDGETED
 from tests.spec.test_edges import REALS, WHOLE
 
 ESTIMATORS = (
@@ -18,7 +19,7 @@ ESTIMATORS = (
     online.BudgetedKernelClassifier,
     monitor.OnlineMonitor,
 )
-RULES = ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nlms", "rls", "rff-rls")
+RULES = (*BUDGETED, "nlms", "rls", "rff-rls")
 SIZES = {"n_epochs", "n_max", "features", "n_components"}
 """Not beyond what a spec may have, but work for minutes."""
 

@@ -13,6 +13,7 @@ from pykernel.gen.compilers import STRICT
 from pykernel.gen.project import build
 from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
+from pykernel.spec.families.online_keys import GRADIENT
 from pykernel.spec.model import declared, make_spec
 from tests.support import ROOT
 from tests.support.built import built
@@ -84,7 +85,7 @@ def spec_of(model="mklms", precision="float32", full=False, name="m", dim=2, n_m
             content["input"]["outliers"] = "hold"
             if content.get("learning", {}).get("rule", "klms") in declared("interval"):
                 content["interval"] = {}
-        if content.get("learning", {}).get("rule", "klms") in ("klms", "qklms"):
+        if content.get("learning", {}).get("rule", "klms") in GRADIENT:
             content["learning"] = {"rho": 0.01, "step_limit": 0.5} | content.get("learning", {})
     if model not in LINEAR:
         content |= {"kernel": {"sigma": 1.0}, "reduction": {"n_max": n_max} | content.get("reduction", {})}

@@ -11,6 +11,7 @@ import pytest
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.spec.defaults import groups
+from pykernel.spec.families.online_keys import GRADIENT
 from pykernel.spec.model import declared, keys_of, make_spec, rules, sections
 from pykernel.spec.schema import spec_schema
 from tests.support import ROOT
@@ -132,7 +133,8 @@ def test_the_tables_of_the_docs_are_the_declarations(pytestconfig):
             for key in keys_of(section):
                 assert rule not in declared(section, key) or f"| `{key}` |" in written
     assert (
-        "| `n_max` | | `32` |" in tables["okfeb"] and "| `rho` | `klms`, `qklms` | `0.0` | from 0 |" in tables["klms"]
+        "| `n_max` | | `32` |" in tables["okfeb"]
+        and f"| `rho` | {', '.join(f'`{rule}`' for rule in GRADIENT)} | `0.0` | from 0 |" in tables["klms"]
     )
 
 
