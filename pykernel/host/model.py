@@ -335,7 +335,7 @@ def _lacks(entry: str) -> str:
         "variance": "keeps no variance; rule krls-t does",
         "interval": "gives no intervals; for numeric labels, [interval] adds them",
         "expect": "does not store answers until their labels come; models with [mixture], [label] gain or [interval] do",
-        "novelty": "does not measure how new an input is; klms, qklms, knlms, okfeb and the krls rules do",
+        "novelty": "does not measure how new an input is; okfeb and all rules with [reduction] n_max do",
         "features": "has no features; models with rule nystrom, nystrom-rls or okfeb have them",
         "predict": "predicts nothing, because it learns without labels",
         "probability": "gives no probabilities; a classifier gets them from [mixture], rule spectrum-softmax, okfeb's logistic "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from pykernel.dialect import kernel, real
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec
+from tests.support import ROOT
 from tests.support.following import FIXED, follow, in_use, learned, problems, spec_of
 from tests.support.naive import kernels
 from tests.support.streams003 import sinc
@@ -76,6 +80,26 @@ def test_every_step_is_the_rule_s_own(technique: str, when: str, monkeypatch: py
     np.testing.assert_array_equal(own.update(x, y), seen)
     for field in ("n", "v", "alpha"):
         assert own.memory.field(field).tobytes() == usual.memory.field(field).tobytes(), field
+
+
+@pytest.mark.parametrize("when", ["after", "before"])
+def test_the_recipe_s_rule_is_one(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rule that CONTRIBUTING prints: the same bits in LLVM and in plain Python, and users' step_limit holds."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"^```python\n(\"{3}Sign KLMS.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "sign_klms.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    programs = importlib.import_module("sign_klms").SIGN_KLMS
+    x, y = sinc(300)
+    states = []
+    for engine, limit in (("llvm", None), ("python", None), ("llvm", 0.01)):
+        spec = spec_of("mklms", 6, eta=0.1, rule="klms", when=when, step_limit=limit)
+        monkeypatch.setattr(spec.family, "programs", programs)
+        model = HostModel(spec, engine=engine)
+        assert (model.update(x, y) > 0).all()
+        states.append(in_use(model, "alpha"))
+    assert states[0].tobytes() == states[1].tobytes()
+    assert np.abs(np.diff(states[0], axis=0)).max() > 0.05 and states[2].tobytes() != states[0].tobytes()
 
 
 # ------------------------------------------------------------------------------------------ least squares

@@ -39,7 +39,8 @@ class OnlineRule:
     programs: kind of label -> program, as ``budgeted()`` returns them.
     keys: the keys of [learning] that only some rules have, and this rule reads.
     gradient: the rule takes gradient steps: the multiplier of a sample depends only on the sample's own error.  Users
-    get ``rho``, ``step_limit``, ``truncate_below``, ``truncate_age`` and ``when``.
+    get ``rho``, ``step_limit``, ``truncate_below``, ``truncate_age`` and ``when``.  The kernel for ``propose`` must apply
+    ``kept()`` to the stored multipliers, and ``limited()`` or ``limited_by_norm()`` to the sample's.
     recursive: the rule's kernels read the factor T of the inverse Gram matrix (inverse_gram.py), which the model then
     stores.  Users get ``ridge``.
     slides: the model stores every sample, and a full model removes the oldest vector.  Users have no ``ald_threshold``.
