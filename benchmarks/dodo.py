@@ -60,8 +60,8 @@ def task_nightly():
     for path in sorted(ROOT.glob("tests/**/test_*.py")):
         name = path.relative_to(ROOT / "tests").as_posix()
         mark = passed / name.replace("/", "-")
-        # 5: none of the file's tests are of this third
         missing = f'--missing="{mark.with_suffix(".missing")}"'
+        # 5: none of the file's tests are of this third
         command = f'"{sys.executable}" -m pytest --exhaustive{drawn} {missing} "tests/{name}" || [ $? -eq 5 ]'
         yield {
             "name": name,

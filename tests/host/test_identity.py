@@ -319,7 +319,7 @@ def test_bits_change_with_the_revisions_and_only_with_them(pytestconfig, exhaust
     kept = {name: entry for name, entry in corpus().items() if name in chosen}
     now = {name: entry_of(name, entry["spec"]) for name, entry in kept.items()}
     wrong = complaints(kept, now)
-    if update:  # a hash alone may change before 1.0: the diff shows it
+    if update:  # until the first published version a hash alone may change: the diff shows it
         wrong = [each for each in wrong if "no bit has changed, but" not in each]
     changed = [run_by(kept[name]) for name in kept if now[name]["bits"] != kept[name]["bits"]]
     if changed and wrong:
