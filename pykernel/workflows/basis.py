@@ -18,8 +18,7 @@ from pykernel.request.option import stated
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
 from pykernel.telling import raise_first_error
 from pykernel.workflows import basis_job as work
-from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.fit_settings import (
+from pykernel.workflows.arguments import (
     BASIS_MODELS,
     TRAINED,
     called,
@@ -28,6 +27,7 @@ from pykernel.workflows.fit_settings import (
     trained_by,
     write_file,
 )
+from pykernel.workflows.fit_request import Fit
 
 USUAL = 100
 """Default of the largest number of vectors, unless the spec has an output for each vector."""

@@ -34,9 +34,7 @@ from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
 from pykernel.tuning.tables import round_limit
-from pykernel.workflows.fit_request import DEFAULT_RIDGE
-from pykernel.workflows.fit_request import Fit as Asked
-from pykernel.workflows.fit_settings import (
+from pykernel.workflows.arguments import (
     BASIS_MODELS,
     COARSE,
     COMPARED_ROWS,
@@ -46,6 +44,8 @@ from pykernel.workflows.fit_settings import (
     need_known,
     width,
 )
+from pykernel.workflows.fit_request import DEFAULT_RIDGE
+from pykernel.workflows.fit_request import Fit as Asked
 
 LEARNING = ("nystrom-rls", "kfd")
 """Rules of models whose weights the device learns."""

@@ -16,9 +16,9 @@ from pykernel.report.fits import vectors_phrase
 from pykernel.telling import formatted_number, percent
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen
+from pykernel.workflows.arguments import LARGE
 from pykernel.workflows.fit_job import Found, Frozen, losses
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.fit_settings import LARGE
 from pykernel.workflows.network import NOT_HERE, NetworkJob
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 

@@ -15,7 +15,7 @@ from pykernel.report.document import Result
 from pykernel.request.kinds import measured
 from pykernel.request.option import function, stated
 from pykernel.telling import Watch, raise_first_error
-from pykernel.workflows.fit_settings import need_report
+from pykernel.workflows.arguments import need_report
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Check
 

@@ -29,10 +29,10 @@ from pykernel.training.selection import (
     width_name,
 )
 from pykernel.tuning.tables import LabelledTable, uneven
+from pykernel.workflows.arguments import method_options
+from pykernel.workflows.arguments import width as kernel_width
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
 from pykernel.workflows.fit_request import MANY_ROWS, Fit
-from pykernel.workflows.fit_settings import method_options
-from pykernel.workflows.fit_settings import width as kernel_width
 
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""

@@ -26,8 +26,8 @@ from pykernel.report.figures import Line, Plot
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.telling import byte_count
+from pykernel.workflows.arguments import write_file
 from pykernel.workflows.check import first_difference
-from pykernel.workflows.fit_settings import write_file
 from pykernel.workflows.requests import Demo
 
 WEEK = 7 * DAY

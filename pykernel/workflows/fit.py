@@ -25,8 +25,7 @@ from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import expected_error_sentences, percent, raise_first_error
 from pykernel.tuning.notes import noted
 from pykernel.tuning.tables import MODELS, LabelledTable, read_table
-from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.fit_settings import (
+from pykernel.workflows.arguments import (
     called,
     need_known,
     need_report,
@@ -35,6 +34,7 @@ from pykernel.workflows.fit_settings import (
     trained_by,
     write_file,
 )
+from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.models import spec_and_memory
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from pykernel.training.trained import Distance, content, nearer_limit
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.promises import Losses
 from pykernel.tuning.tables import LabelledTable, sentinels
+from pykernel.workflows.arguments import COARSE, COMPARED_ROWS, called
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.fit_settings import COARSE, COMPARED_ROWS, called
 
 DEVICE_FOLDS = 10
 """Default number of folds of whole devices and, for krr, ls-svm and kfd, of blocks of rows."""

@@ -34,7 +34,7 @@ from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET, byte_count
 from pykernel.training.distilled import MANY, Distilled, distil
 from pykernel.training.machine import Machine
-from pykernel.workflows.fit_settings import opened, prefix, write_file
+from pykernel.workflows.arguments import opened, prefix, write_file
 from pykernel.workflows.requests import Import
 
 CHECKED = 1000

@@ -14,9 +14,9 @@ from pykernel.training.network import trained_network
 from pykernel.training.selection import stratified_folds
 from pykernel.training.vectors import COMPARED, FOLDS
 from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows.arguments import need_unset
 from pykernel.workflows.fit_job import Found, Frozen, losses
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.fit_settings import need_unset
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
 NOT_HERE = (*(name for name in CHOOSING if name != "cv"), "loss", "weights", "standardise")

@@ -12,8 +12,8 @@ from pykernel.errors import CheckFailed
 from pykernel.files import need_free
 from pykernel.report.document import Found, Sentence, document_of_parts
 from pykernel.request.kinds import words
+from pykernel.workflows.arguments import write_file
 from pykernel.workflows.check import check
-from pykernel.workflows.fit_settings import write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Page
 from pykernel.workflows.simulate import simulate

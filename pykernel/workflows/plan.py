@@ -51,7 +51,7 @@ from pykernel.tuning.stage import dump
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import simple, watched_rows, watched_simply
 from pykernel.workflows import search
-from pykernel.workflows.fit_settings import write_file
+from pykernel.workflows.arguments import write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.planned import TARGET, findings, front_of, spec_comment
 from pykernel.workflows.requests import Plan

@@ -17,8 +17,8 @@ from pykernel.rows.recordings import need_none, recordings_of
 from pykernel.spec.family import STATE_LIMIT
 from pykernel.spec.model import Spec
 from pykernel.telling import SILENT, Watch, devices_shown
+from pykernel.workflows.arguments import opened
 from pykernel.workflows.devices import each_device, need_one, unread_error
-from pykernel.workflows.fit_settings import opened
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.state_requests import Replay
 

@@ -28,7 +28,7 @@ from pykernel.tuning.notes import noted
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import HELD, Stage, dump
 from pykernel.tuning.tables import infer, sentinels
-from pykernel.workflows.fit_settings import need_known, need_report, need_unweighted, opened
+from pykernel.workflows.arguments import need_known, need_report, need_unweighted, opened
 from pykernel.workflows.requests import Plan
 
 if TYPE_CHECKING:

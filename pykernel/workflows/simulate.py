@@ -26,8 +26,8 @@ from pykernel.rows.recordings import Recordings, need_none, recordings_of
 from pykernel.spec.model import Spec
 from pykernel.telling import SILENT, Watch, data_sentences
 from pykernel.workflows import devices
+from pykernel.workflows.arguments import need_report
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
-from pykernel.workflows.fit_settings import need_report
 from pykernel.workflows.models import need_ram, spec_and_memory
 from pykernel.workflows.requests import Simulate
 from pykernel.workflows.simulated import Simulated

@@ -22,10 +22,10 @@ from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.telling import root_of_mean_square
 from pykernel.training.selection import width_name
 from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows.arguments import method_options, need_known, need_unset
 from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.fit_settings import method_options, need_known, need_unset
 
 MOST, FEW = 256, 16
 """MOST: largest number of vectors if n_max is not given.  For many rows, this number is reduced, but not below FEW."""

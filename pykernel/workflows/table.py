@@ -25,7 +25,7 @@ from pykernel.spec.sections import shown_value
 from pykernel.telling import Watch
 from pykernel.tuning.notes import Code, Notes, Origin, notes, notes_of
 from pykernel.tuning.tables import WholeTable, few_words, is_word, moment, read_columns
-from pykernel.workflows.fit_settings import opened, write_file
+from pykernel.workflows.arguments import opened, write_file
 from pykernel.workflows.record import is_recording, record
 from pykernel.workflows.requests import TableOf
 

@@ -12,9 +12,9 @@ from pykernel.request.kinds import positive_numbers
 from pykernel.telling import raise_first_error, root_of_mean_square
 from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows.arguments import need_unset
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.fit_settings import need_unset
 
 MOST = 64
 """Largest number of vectors if only flash is limited.  More vectors take longer to train, and are rarely better."""
