@@ -25,7 +25,7 @@ from tests.support.nystrom_twin import (
     greedy,
     trace_residual,
 )
-from tests.support.retraining import Call, assert_finite, made, persistent
+from tests.support.retraining import Call, assert_finite, label_of, made, persistent
 
 NystromStatus = NYSTROM_RLS["real"].status
 
@@ -210,7 +210,7 @@ NAMES = ["update"] * 16 + ["predict"] * 2 + ["features", "residual", "classify",
 
 def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     """Samples with repeats, the origin, and all that is refused, between everything else."""
-    rng, real, classes = np.random.default_rng(seed), spec.real.dtype, len(spec.label.classes or ())
+    rng, real = np.random.default_rng(seed), spec.real.dtype
     program = spec.program
     there = {entry.name for entry in program.entries_for(spec.config)}
     found: list[Call] = []
@@ -237,18 +237,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
             found.append((name, x))
             continue
         f = np.sin(x.sum()) + 0.1 * rng.normal() if np.isfinite(x).all() and np.abs(x).max() < 1e6 else 0.0
-        label: Any = np.array([f, 1 - f * f])[: spec.outputs] if not classes else int((f + 1) / 2 * classes) % classes
-        if rng.random() < 0.05:
-            label = (
-                int(rng.choice([-1, classes, -(2**31), 2**31 - 1, 2**40]))
-                if classes
-                else np.full(spec.outputs, rng.choice([np.nan, np.inf, -60.0, 1e30]))
-            )
-        if not classes and spec.label_kind == "real":
-            label = real.type(label[0])
-        elif not classes:
-            label = label.astype(real)
-        found.append((name, x, label))
+        found.append((name, x, label_of(spec, f, rng)))
     return found
 
 

@@ -32,7 +32,7 @@ from tests.support.okfeb_twin import (
     features_of,
     projected,
 )
-from tests.support.retraining import Call, assert_finite, made, persistent
+from tests.support.retraining import Call, assert_finite, label_of, made, persistent
 
 PRECISIONS = ("float32", "float64")
 UPDATES, STEPS, BUDGETS = (tuple(each) for each in (declared.UPDATES, declared.STEPS, declared.BUDGETS))
@@ -248,8 +248,6 @@ NAMES += ["refresh", "restart", "snapshot", "scramble"]
 def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     """Samples with repeats, the origin, and all that is refused, between everything else."""
     rng, real = np.random.default_rng(seed), spec.real.dtype
-    kind = spec.label_kind
-    classes = len(spec.label.classes or ()) if kind == "class" else 0
     there = {entry.name for entry in spec.program.entries_for(spec.config)} | {"snapshot", "scramble"}
     found: list[Call] = []
     taken: list[np.ndarray] = []
@@ -277,17 +275,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
             found.append((name, x))
             continue
         f = np.sin(x.sum()) + 0.1 * rng.normal() if np.isfinite(x).all() and np.abs(x).max() < 1e6 else 0.0
-        label: Any = None
-        if kind == "class":
-            label = int((f + 1.3) / 2.6 * classes) % classes
-            if rng.random() < 0.05:
-                label = int(rng.choice([-1, classes, -(2**31), 2**31 - 1, 2**40]))
-        elif kind != "none":
-            label = np.array([f, 1 - f * f])[: spec.outputs]
-            if rng.random() < 0.05:
-                label = np.full(spec.outputs, rng.choice([np.nan, np.inf, -60.0, 1e30]))
-            label = real.type(label[0]) if kind == "real" else label.astype(real)
-        found.append((name, x, label))
+        found.append((name, x, label_of(spec, f, rng)))
     return found
 
 

@@ -9,7 +9,6 @@ import pytest
 from pykernel.algorithms.int16 import spectrum
 from pykernel.dialect import INT16
 from pykernel.dialect.interpreter import bind
-from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.int16_spectrum import FEATURES_MOST, OCTAVES
@@ -17,6 +16,7 @@ from pykernel.spec.families.spectrum import count_of, orthogonal_features
 from pykernel.spec.model import make_spec
 from tests.support.hard_streams import streams_of_numbers
 from tests.support.random_specs import random_spec
+from tests.support.specs import assert_refused_in_int16
 
 RULE = "spectrum-nlms"
 
@@ -175,14 +175,4 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "says"), REFUSED, ids=lambda value: str(value)[:40])
 def test_what_cannot_be_is_refused_in_a_sentence(change, says):
-    base = {
-        "name": "m",
-        "precision": "int16",
-        "input": {"dim": 2, "max_abs": 1.0},
-        "label": {"max_abs": 1.0},
-        "kernel": {"sigma": 1.0},
-        "learning": {"rule": RULE},
-    }
-    content = {key: value for key, value in (base | change).items() if value is not None}
-    with pytest.raises(UserError, match=says):
-        make_spec(content)
+    assert_refused_in_int16(RULE, change, says)

@@ -256,3 +256,16 @@ def follow(model: Any, twin: Any, calls: list[Call]) -> Counter[str]:
             assert_finite(model)
         seen[f"{call[0]}: {status_of(status).name}"] += 1
     return seen
+
+
+def label_of(spec: Spec, f: float, rng: np.random.Generator) -> Any:
+    """A label for the value ``f`` of a function; one in twenty is none that the model takes."""
+    bad, kind = rng.random() < 0.05, spec.label_kind
+    if kind == "none":
+        return None
+    if kind == "class":
+        classes = len(spec.label.classes or ())
+        known = int((f + 1.3) / 2.6 * classes) % classes
+        return int(rng.choice([-1, classes, -(2**31), 2**31 - 1, 2**40])) if bad else known
+    labels = np.full(spec.outputs, rng.choice([np.nan, np.inf, -60.0, 1e30])) if bad else np.array([f, 1 - f * f])
+    return spec.real.dtype.type(labels[0]) if kind == "real" else labels[: spec.outputs].astype(spec.real.dtype)
