@@ -130,7 +130,7 @@ def in_its_turn(waiting: list[Any], turn: str) -> list[Any]:
 def _others(combinations: list[Any]) -> list[Any]:
     """Those that wait where one in ``part`` combinations runs: the next to run is the one whose values ran least so far."""
     arguments = combinations[0].get_closest_marker("in_turn").args
-    part = arguments[0] if arguments else 9
+    part = arguments[0] if arguments else 12
     # pytest's callspec.indices number combinations, not values; all combinations of a test share their values
     values = {item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in combinations}
     runs: Counter[tuple[str, int]] = Counter()

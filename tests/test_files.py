@@ -134,7 +134,7 @@ WRITES = (
 )  # fmt: skip
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("write", WRITES)
 def test_whichever_call_fails_the_folder_is_as_before(write, lasting, tmp_path, monkeypatch):
@@ -539,7 +539,7 @@ def test_a_hostile_manifest_vouches_for_nothing(text, tmp_path):
     assert json.loads(path.read_text())["generator"].startswith("pykernel ")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @ON_POSIX
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("where", ["manifest.json", "LICENSE", "src/toy.c", "src", "examples"])

@@ -82,7 +82,7 @@ def a_new_folder(folder):
 WRITES = (one, two_beside_others, a_folder, a_new_folder)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("write", WRITES)
 def test_each_file_is_the_old_one_or_the_new_and_the_next_run_writes_all(write, tmp_path, exhaustive):
     begin, folder, whole = tmp_path / "begin", tmp_path / "folder", tmp_path / "whole"

@@ -134,7 +134,7 @@ def samples(count, seed, case="one number"):
     return x, np.digitize(y, [-0.5, 0.5]) + 7 if "three classes" in case else y
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize(
     ("content", "labels"),
     [

@@ -76,7 +76,7 @@ def recorder(spec, folder, kinds):
     return folder / "run"
 
 
-@pytest.mark.in_turn(90)
+@pytest.mark.in_turn(135)
 @pytest.mark.parametrize(("rule", "precision", "stage"), MODELS)
 def test_what_the_c_records_reads_back(rule, precision, stage, tmp_path):
     """Every model's rows, with any parts and any bits; and no frame is longer than the header says."""

@@ -68,7 +68,7 @@ def test_a_ring_holds_the_latest_samples(rule: str, label: dict[str, Any], preci
 # ----------------------------------------------------------------------------------------------------- ill-conditioned
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision: str) -> None:
@@ -92,7 +92,7 @@ def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision
     assert model.predict(rng.normal(size=(9, 2))).tobytes() == answers.tobytes()
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_the_least_ridge_is_a_part_of_the_largest_row_sum(rule: str, precision: str) -> None:
@@ -138,7 +138,7 @@ def inaccuracy(rule: str, kernel: dict[str, Any], shape: str, above: float, samp
     return abs(found - float(np.sqrt(np.mean(residuals**2)))) / float(np.sqrt(np.mean(residuals**2)))
 
 
-@pytest.mark.in_turn(48)
+@pytest.mark.in_turn(72)
 @pytest.mark.parametrize("shape", HARD)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str, exhaustive: bool) -> None:

@@ -129,7 +129,7 @@ def seen(model, x):
     return np.clip((x - field("mean")) * field("scale"), -3, 3)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_rule_is_its_formulas(classes):
     rng = np.random.default_rng(0)
@@ -296,7 +296,7 @@ MOST_WRONG = {
 """Streams whose classes can be told apart."""
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(("classes", "mixture"), [(2, True), (3, False)])
 def test_no_stream_leads_out_of_the_bounds_in_float32(classes, mixture, exhaustive):
     rng = np.random.default_rng(3)

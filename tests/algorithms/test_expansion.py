@@ -74,7 +74,7 @@ def inputs(rows: int, seed: int = 0) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------- at power-on
 
 
-@pytest.mark.in_turn(30)
+@pytest.mark.in_turn(45)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("function", [*FUNCTIONS, "products"])
 def test_before_the_first_sample_it_answers_what_the_frozen_model_does(function: str, precision: str) -> None:
@@ -138,7 +138,7 @@ class Twin:
         self.covariance = forgetting * after + (1 - forgetting) * self.prior
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("learning", [{}, {"eta": 0.1, "forgetting": 0.95, "prior_variance": 1.0}], ids=str)
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("rule", RULES)
@@ -183,7 +183,7 @@ STAGES: dict[str, Content] = {
 }
 
 
-@pytest.mark.in_turn(30)
+@pytest.mark.in_turn(45)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("label", ["one", "several"])
 @EACH

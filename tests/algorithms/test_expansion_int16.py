@@ -54,7 +54,7 @@ def rows(count, seed=0):
 # ------------------------------------------------------------------------------------------------- at power-on
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("function", [*LEARNED, "products"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_before_the_first_sample_it_answers_what_the_frozen_model_does(function, kind):
@@ -131,7 +131,7 @@ TWINNED = {
 }
 
 
-@pytest.mark.in_turn(15)
+@pytest.mark.in_turn(22)
 @pytest.mark.parametrize("name", TWINNED)
 def test_the_twin_in_unbounded_integers_has_the_same_numbers(name, exhaustive):
     """Answers and the whole state, so that no sum of the rule has wrapped around."""
@@ -166,7 +166,7 @@ def test_the_twin_in_unbounded_integers_has_the_same_numbers(name, exhaustive):
 # ------------------------------------------------------------------------------------------------- what is promised
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("size", [4, 40])
 @EACH
 def test_no_stream_leads_to_a_state_that_is_refused(rule, size, exhaustive):
@@ -213,7 +213,7 @@ def test_no_number_of_any_model_leaves_its_type(rule, seed):
     build(random_spec(np.random.default_rng(seed), rule, precision="int16"))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("kind", KINDS)
 @EACH
 def test_it_learns_what_the_rule_of_reals_learns(rule, kind):

@@ -45,7 +45,7 @@ def series(rng, n, outputs=1):
     return x, y if outputs > 1 else y[:, 0]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(("outputs", "last"), [(1, 0), (1, 2), (2, 0)])
 def test_the_answer_is_the_mean_of_the_model_and_of_least_squares(outputs, last):
     """last: of so many labels the newest is an input of a question, and the oldest of what is learned."""

@@ -46,7 +46,7 @@ def kernels_of(spec: Spec, x: np.ndarray) -> np.ndarray:
     return inputs.gram(inputs.scaled(x), inputs.scaled(np.array(spec.expansion.vectors)))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_second_sweep_over_all_samples_is_leave_one_out(classes: int, precision: str) -> None:
@@ -106,7 +106,7 @@ def test_the_least_ridge_is_a_part_of_the_trace(precision: str) -> None:
 # ----------------------------------------------------------------------------------------------------- ill-conditioned
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_ridge_too_small_for_the_samples_leaves_the_old_model(precision: str) -> None:
     """The scatter grows with the samples, until the precision no longer resolves the ridge; nothing of the model changes."""
@@ -174,7 +174,7 @@ def inaccuracy(kernel: dict[str, Any], shape: str, above: float, samples: int, s
     return abs(float(np.sqrt(model.read("leave_one_out")[0][0])) - expected) / expected
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("shape", HARD)
 def test_what_is_accepted_in_float32_is_accurate(shape: str) -> None:
     """Just above the least ridge, where float32 has lost most: the leave-one-out figure is right to 1 %."""

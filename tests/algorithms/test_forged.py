@@ -65,7 +65,7 @@ def device_of(spec: Spec) -> CModel:
     return CModel(built(spec), find_compilers()[0], ("-O1",))
 
 
-@pytest.mark.in_turn(30)
+@pytest.mark.in_turn(45)
 @pytest.mark.parametrize("spec", MODELS)
 def test_a_forged_state_that_is_accepted_learns_as_a_new_one(spec: Spec, exhaustive: bool) -> None:
     """No good row is refused, the state can be saved at each step, host and C agree, and the error is soon as of a new model."""
@@ -94,7 +94,7 @@ def test_a_forged_state_that_is_accepted_learns_as_a_new_one(spec: Spec, exhaust
         assert bytes(loaded.memory.bytes)[:end] == bytes(model.memory.bytes)[:end], what
 
 
-@pytest.mark.in_turn(30)
+@pytest.mark.in_turn(45)
 @pytest.mark.parametrize("spec", MODELS)
 def test_what_is_computed_again_agrees_with_the_rest(spec: Spec, exhaustive: bool) -> None:
     """``load`` does not compare matrices with vectors; where these were forged, an action makes new ones, and the state is valid."""

@@ -244,7 +244,7 @@ def test_answers_are_those_of_the_definition(spec: Spec, seed: int) -> None:
                 assert (np.abs(p - expected) <= 4 * np.expm1(min(lost, 50)) + 8 * eps + faint).all(), (p, expected)
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("size", [0.1, 5.0, 117.0])
@@ -311,7 +311,7 @@ def exact_pairs(f: np.ndarray, decision: str, break_ties: bool, precision: str) 
     return HostModel(make_spec(content))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("classes", [3, 4])
 def test_every_tie_of_votes_is_decided_as_libsvm_and_scikit_learn_decide_it(classes: int, precision: str) -> None:

@@ -142,7 +142,7 @@ def test_a_threshold_is_of_levels_that_are_known_to_be_usual(dim: int, warmup: i
 
 @pytest.mark.parametrize("surprise", ["a kick", "a regime"])
 @pytest.mark.parametrize("at", [120, 128, 134, 250, 400])
-@pytest.mark.in_turn(15)
+@pytest.mark.in_turn(22)
 def test_a_surprise_in_the_warmup_makes_nobody_blind(at: int, surprise: str) -> None:
     """It had put the threshold far too high for thousands of rows."""
     seen = []
@@ -157,7 +157,7 @@ def test_a_surprise_in_the_warmup_makes_nobody_blind(at: int, surprise: str) -> 
     assert np.mean(seen) >= 0.9
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("dim", [1, 3, 7])
 @pytest.mark.parametrize("rate", [0.001, 0.003, 0.01, 0.05])
 def test_a_young_threshold_does_not_climb_past_a_fault(rate: float, dim: int) -> None:

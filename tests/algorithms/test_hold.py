@@ -37,7 +37,7 @@ def slow(rng, n):
     return x, np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 2]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("rule", ["krls-t", "klms", "spectrum-ekf", "spectrum-nlms"])
 def test_glitches_cost_much_less(rule):
     rng = np.random.default_rng(0)

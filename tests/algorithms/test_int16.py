@@ -211,7 +211,7 @@ def test_places(t: int) -> None:
 # --------------------------------------------------------------------------------------------------- prediction
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(
     "seed",
     [2, 3, 17, 23, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(200) if i not in (2, 3, 17, 23))],
@@ -549,7 +549,7 @@ def test_neighbours_are_exact_or_bounds(technique: str) -> None:
         assert (np.where(told > 0, told == nearest, -told <= nearest)).all()
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("technique", ["nt", "at", "fklms", "fmklms"])
 @pytest.mark.parametrize("stages_", [False, True])
 def test_int16_learns_as_well_as_real_numbers(technique: str, stages_: bool) -> None:

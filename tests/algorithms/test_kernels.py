@@ -52,7 +52,7 @@ def exactly(name: str, r: float) -> Any:
     return (1 + x if name == "matern32" else 1 + x + x * x / 3) * mpmath.exp(-x)
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @BOTH
 @pytest.mark.parametrize("name", MATERN)
 def test_matern_kernels_are_accurate(name: str, precision: Precision) -> None:
@@ -100,7 +100,7 @@ def _powers(of, alpha, squares, values):  # type: ignore[no-untyped-def]
 
 @BOTH
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 3.0, 1e5])
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 def test_rational_quadratic_kernels_are_accurate(alpha: float, precision: Precision) -> None:
     """As the exponential function is, of an exponent that is rounded a few times: also where k is nearly Gaussian."""
     rng = np.random.default_rng(6)

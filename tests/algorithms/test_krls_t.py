@@ -219,7 +219,7 @@ def sorted_posterior(model: HostModel) -> tuple[np.ndarray, np.ndarray]:
     return v[order], posterior_of(model)[np.ix_(order, order)]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("room", [1, 3, 5, 9])
 def test_a_smaller_budget_keeps_the_covariance_of_those_that_stay(room: int) -> None:
     """Whichever vectors go, and however the last ones take their places.  A larger one changes nothing."""

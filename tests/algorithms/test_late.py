@@ -161,7 +161,7 @@ SAMPLES = {
 }
 
 
-@pytest.mark.in_turn(72)
+@pytest.mark.in_turn(108)
 @pytest.mark.parametrize("model", MODELS, ids="-".join)
 def test_no_stage_writes_what_another_reads(model: tuple[str, str, str]) -> None:
     content = content_of(*model)

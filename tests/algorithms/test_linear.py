@@ -163,7 +163,7 @@ def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgettin
     np.testing.assert_allclose(root @ root.T, inverse, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @EACH
 @pytest.mark.parametrize("standardise", [False, True])
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_random_features_are_those_of_the_gaussian_kernel():
     assert phases.min() >= 0 and phases.max() < 1 and abs(np.histogram(phases, 10)[0] - 200).max() < 60
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("function", ["laplacian", "matern12", "matern32", "matern52"])
 def test_random_features_of_other_kernels(function):
     """The same claim for heavy tails; and the model's own table, in turns, is what the kernel's frequencies are."""
@@ -260,7 +260,7 @@ def test_a_seed_means_the_same_for_ever():
 # ----------------------------------------------------------------------------------------------- the same bytes
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @BOTH
 @EACH
 def test_weights_that_would_leave_their_range_are_refused(rule, precision):

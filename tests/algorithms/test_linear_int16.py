@@ -54,7 +54,7 @@ TWINNED = {
 }
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize("name", TWINNED)
 def test_the_twin_in_unbounded_integers_has_the_same_numbers(name, exhaustive):
     """Answers and the whole state, so that no sum of the rule has wrapped around."""
@@ -101,7 +101,7 @@ def parts_of_prior(model):
 HARD = [(1, {}), (3, {}), (3, {"prior_variance": 1e-3}), (8, {"prior_variance": 100.0}), (16, {"prior_variance": 1.0}), (40, {}), (100, {})]  # fmt: skip
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize(
     "length", [10_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)], ids=["short", "long"]
 )

@@ -227,7 +227,7 @@ def test_float64_is_within_its_bound(name: str, exhaustive: bool) -> None:
             assert abs(mpmath.mpf(float(y)) - rule.in_mpmath(mpmath.mpf(float(x)))) <= 2 * np.spacing(abs(y))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @BOTH
 @RISING
 def test_rising_functions_at_special_values_plain_and_jitted(name: str, precision: Precision) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.support import products_error
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("dim", [1, 3, 8, 32, 128])
 def test_the_error_is_within_its_bound_and_needs_it(dim: int, exhaustive: bool) -> None:
     """Products: (2 + sqrt(D)) (1 + gamma R^2) 2^-23 sum |w|, and no bound without gamma R^2; differences: 3, whatever R is."""

@@ -288,7 +288,7 @@ LONG: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.in_turn(72)
+@pytest.mark.in_turn(108)
 @pytest.mark.parametrize("case", LONG)
 def test_it_goes_on_for_long(case: str) -> None:
     """The same statuses, the same vectors, the same predictions; every status comes up."""
@@ -321,7 +321,7 @@ def stream_of(count: int, dim: int = 2, seed: int = 0, spread: float = 1.5) -> t
     return x, np.sin(2 * x.sum(1)) + 0.05 * rng.normal(size=count)
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_sample_that_loses_leaves_the_basis_alone(cache: bool, precision: str) -> None:
@@ -343,7 +343,7 @@ def test_a_sample_that_loses_leaves_the_basis_alone(cache: bool, precision: str)
     assert seen[NystromStatus.DONE, True] > 1000 and seen[NystromStatus.REPLACED, True] > 10, seen
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_swaps_make_the_basis_better(precision: str) -> None:
     """The reservoir's own trace never grows by a swap, but for rounding; over the stream the basis beats its first one."""
@@ -387,7 +387,7 @@ def test_of_vectors_that_the_reservoir_does_not_miss_the_first_goes() -> None:
     assert min(seen["REPLACED"], seen["DONE"]) > 20
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "wide", "cubic", "matern52"])
 def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -> None:
@@ -414,7 +414,7 @@ def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -
 # ----------------------------------------------------------------------------------------- EFVS and SGMA, and select
 
 
-@pytest.mark.in_turn(72)
+@pytest.mark.in_turn(108)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", ["efvs", "sgma"])
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "polynomial", "cosine", "linear"])
@@ -553,7 +553,7 @@ def test_forgetting_follows_what_changes() -> None:
 # ----------------------------------------------------------------------------------------------- restart, snapshots
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", METHODS)
 def test_restart_forgets_everything_but_the_random_numbers(method: str, precision: str) -> None:
@@ -608,7 +608,7 @@ def frozen_spec(
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 def test_a_frozen_map_computes_its_definition(kernel: str, label: str, precision: str) -> None:
     n = 3 if kernel == "linear" else 6
     inputs = {"center": [0.5, -1.0, 2.0], "scale": [0.5, 1.0, -2.0]} if label == "numbers" else {}
@@ -648,7 +648,7 @@ def test_a_map_without_weights_predicts_its_features(precision: str) -> None:
     np.testing.assert_array_equal(model.predict(x), model.ask("features", x)[0])
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_the_frozen_map_of_a_streams_basis_has_its_features(kernel: str, precision: str) -> None:

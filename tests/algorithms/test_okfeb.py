@@ -352,7 +352,7 @@ LONG: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.in_turn(60)
+@pytest.mark.in_turn(90)
 @pytest.mark.parametrize("case", LONG)
 def test_it_goes_on_for_long(case: str) -> None:
     """The same statuses, the same vectors, the same numbers to 1e-9 over many calls; every status comes up."""
@@ -372,7 +372,7 @@ def test_it_goes_on_for_long(case: str) -> None:
     assert wanted <= set(seen), (wanted - set(seen), seen)
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("update", ["parametric", "nonparametric", "hybrid"])
 def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
@@ -400,7 +400,7 @@ def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
     assert model.ask("novelty", fresh)[0].mean() < 1.1 * clean.ask("novelty", fresh)[0].mean()
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 # rls with drop loses features by itself
 @pytest.mark.parametrize(("update", "budget"), [(u, b) for u in UPDATES for b in BUDGETS if (u, b) != ("rls", "drop")])
 def test_a_new_regime_gets_a_feature(update: str, budget: str) -> None:
@@ -457,7 +457,7 @@ AWAY = [(1, update, 20_000) for update in ("parametric", "hybrid", "nonparametri
 AWAY += [(2, "parametric", 20_000), (3, "parametric", 2_000)]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(("dim", "update", "drift"), AWAY)
 def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> None:
     """Inputs stand still, drift to 40 kernel widths away and return; columns of L that were left there begin again.
@@ -482,7 +482,7 @@ def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> 
 # --------------------------------------------------------------------------------------------------------- the start
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("update", UPDATES)
@@ -507,7 +507,7 @@ def test_the_start_waits_for_what_is_new(update: str, budget: str, precision: st
     assert_finite(model)
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("update", UPDATES)
@@ -562,7 +562,7 @@ def test_seeds_are_orthonormal(budget: str, precision: str) -> None:
 # -------------------------------------------------------------------------------------------------- censoring
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("wanted", [0.2, 0.5, 0.9])
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
@@ -655,7 +655,7 @@ def test_the_subspace_comes_near_the_best_one() -> None:
 # ------------------------------------------------------------------------------------------------------------ heads
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("head", ["ridge", "logistic"])
 @pytest.mark.parametrize("label", ["two classes", "three classes"])
@@ -683,7 +683,7 @@ def test_heads_tell_classes_apart(label: str, head: str, precision: str) -> None
 # ---------------------------------------------------------------------------------------------------------- float32
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("labels", [False, True])
 def test_what_drop_has_lost_begins_anew(labels: bool) -> None:
     """Fading, dropping and nearly dependent vectors let L grow without end: in float32 G's roundings eat it, again and again.

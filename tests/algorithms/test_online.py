@@ -116,7 +116,7 @@ def mean_error(made: Spec, realisations: int) -> float:
     return float(np.mean(errors))
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("when", ["after", "before"])
 def test_sinc_errors_are_those_of_the_note(when: str, exhaustive: bool) -> None:
     """Section 9 of the note, all methods that do not diverge: equal means, within what so few realisations allow."""
@@ -249,7 +249,7 @@ def test_thresholds_tuned_to_the_budget() -> None:
 # -------------------------------------------------------------------------------------------------- float32
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("technique", ["klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms"])
 def test_float32_and_its_ridge_cost_little(technique: str) -> None:
     """5.4e-5 instead of 5.0e-5 at N = 14 (note, section 10)."""
@@ -285,7 +285,7 @@ COVERING = {("mklms", "klms", "sliding"), ("lsreg", "klms", "sinc"), ("lsridge",
     ("mklms", "ald-krls", "sinc"), ("mklms", "sw-krls", "lorenz"), ("mklms", "knlms", "sliding"), ("klms", "klms", "sinc")}  # fmt: skip
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize(("technique", "rule"), LONG)
 def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, exhaustive: bool) -> None:
@@ -337,7 +337,7 @@ def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, ex
 # -------------------------------------------------------------------------------- refusals, limits, divergence
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_multipliers_decay_to_zero_and_not_to_subnormal_numbers(technique: str, precision: str) -> None:

@@ -109,7 +109,7 @@ def test_every_update_does_what_the_definitions_say(problem: tuple[Spec, np.ndar
     follow(*problem)
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 @pytest.mark.parametrize("kernel", ["polynomial", "matern32"])
 def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str) -> None:
@@ -133,7 +133,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str
     assert_sound(model)
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("kernel", ["linear", "polynomial"])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_kernel_with_norms_is_the_cosine_of_it_with_labels_in_their_parts(kernel: str, rule: str) -> None:
@@ -339,7 +339,7 @@ def custom_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **key
     return make_spec(content, custom=own)
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("normalise", [False, True])
 def test_a_custom_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
@@ -357,7 +357,7 @@ def test_a_custom_kernel_is_used_as_any_other(rule: str, normalise: bool) -> Non
     assert_sound(a)
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize(
     ("rule", "technique"), [("klms", "fmklms"), ("klms", "lsreg"), ("krls-t", "sup"), ("qklms", "afklms")]
 )
@@ -379,7 +379,7 @@ def test_a_wrong_kernel_gives_numbers_and_equal_bytes(rule: str, technique: str)
 # ---------------------------------------------------------------------------------------------------- the spec
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize(("technique", "more"), [("nt", 1), ("mklms", 0), ("fklms", 0)])
 def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
     """N numbers in the state, and 2 of work (nt: N + 2), where the kernel is normalised by k(v, v); else none."""

@@ -51,7 +51,7 @@ def assert_defined(technique: str, projection: str | None) -> None:
     assert follow(made, x, np.sin(3 * x.sum(1))).memory.field("n")[0] == 6
 
 
-@pytest.mark.in_turn(144)
+@pytest.mark.in_turn(216)
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_metrics_and_projections_can_be_mixed_freely(technique: str, projection: str) -> None:
@@ -204,7 +204,7 @@ def test_ties_go_as_they_were_asked_to(tie: str) -> None:
     assert (9.0 in in_use(model, "v")) == (tie == "newest")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("technique", REGISTERED)
 def test_ties_do_not_depend_on_the_digits_of_the_ridge(technique: str) -> None:
     """Of vectors far from all others, stored ones and the newest sample: their scores are one number, or fall with the multiplier."""

@@ -243,7 +243,7 @@ def test_knlms_stores_what_is_not_coherent_until_it_is_full() -> None:
 # ----------------------------------------------------------------------------------------------------- classes
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_classifiers_learn_rings(classes: int, rule: str) -> None:

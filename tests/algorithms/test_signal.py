@@ -59,7 +59,7 @@ def waves(samples, precision, offset=0.0, seed=0):
 
 
 @needs_extended
-@pytest.mark.in_turn(30)
+@pytest.mark.in_turn(45)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(("window", "hop"), [(16, 16), (32, 8), (24, 2), (64, 32), (256, 256)])
 def test_features_are_what_their_definitions_say(window, hop, precision):
@@ -85,7 +85,7 @@ def test_features_are_what_their_definitions_say(window, hop, precision):
             assert (part.error(row.kind, values.astype(Long)) <= most).all(), (row.name, offset, unit)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @needs_extended
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(("window", "hop"), [(8, 4), (128, 16), (256, 256)])
@@ -172,7 +172,7 @@ def inner_bytes(model, spec):
     return b"".join(model.memory.field(name).tobytes() for struct in inner for name in struct.fields)
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("ahead", [1, 3])
 @pytest.mark.parametrize("windowed", [False, True])
 @pytest.mark.parametrize("rule", RULES)
@@ -215,7 +215,7 @@ def test_labels_may_come_with_the_sample_or_later(classes):
     assert inner_bytes(together, spec) == inner_bytes(apart, spec) == inner_bytes(alone, spec)
 
 
-@pytest.mark.in_turn(144)
+@pytest.mark.in_turn(216)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 @pytest.mark.parametrize("kind", [*ALL_KINDS, "none"])
 def test_each_feature_can_be_alone(kind, precision, exhaustive):

@@ -28,7 +28,7 @@ def within(found):
         assert part <= 1, (kind, part, window.tolist())
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("precision", EPSILON)
 @pytest.mark.parametrize(("window", "hop"), [(8, 8), (16, 4), (24, 2), (64, 32)])
 def test_a_search_finds_no_larger_error(window, hop, precision):

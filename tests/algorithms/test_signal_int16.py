@@ -39,7 +39,7 @@ def waves(samples, seed=0):
     return np.clip(x, -1, 1) * np.array(MOST)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("resolution", [None, [1.0, 1 / 500, 0.3]])
 @pytest.mark.parametrize(("window", "hop"), [(16, 16), (32, 8), (24, 2), (64, 32)])
 def test_features_are_what_their_definitions_say(window, hop, resolution):

@@ -142,7 +142,7 @@ def stream(rng, n, dim, outputs):
     return x, y * np.array([3.0, 0.1, 20.0])[:outputs]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(("rule", "outputs", "block"), [
     ("spectrum-ekf", 1, 1), ("spectrum-ekf", 1, 2), ("spectrum-ekf", 3, 4), ("spectrum-nlms", 1, None), ("spectrum-nlms", 2, None),
 ])  # fmt: skip
@@ -206,7 +206,7 @@ def test_the_covariance_stays_between_its_bounds_in_float32(settings, staged, ex
             assert np.isfinite(model.predict(x[part])).all(), name
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_a_covariance_that_is_none_stays_within_its_limits(precision, outputs):

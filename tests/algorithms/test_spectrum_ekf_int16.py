@@ -58,7 +58,7 @@ TWINNED = {
 }
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize("name", TWINNED)
 def test_the_twin_in_unbounded_integers_has_the_same_numbers(name, exhaustive):
     """Answers and the whole state, so that no sum of the rule has wrapped around."""
@@ -112,7 +112,7 @@ def parts_of_prior(model):
 HARD = [(1, {"noise": 1e-3}), (3, {}), (3, {"noise": 1e-2}), (8, {"noise": 0.1}), (16, {}), (3, {"features": 8, "block": 8})]  # fmt: skip
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize(("dim", "learning"), HARD, ids=str)
 def test_no_stream_leads_p_out_of_its_bounds(dim, learning, exhaustive):
     """(1 - lambda) P0 <= P <= P0 but for rounding, and learning leads to no state that ``valid`` refuses."""
@@ -145,7 +145,7 @@ def test_no_number_of_any_model_leaves_its_type(seed):
 LABELS = [{"max_abs": 4.0}, {"outputs": 3, "max_abs": 50.0, "low": -1.0, "high": 20.0}, {"classes": list("ab")}]
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("label", LABELS, ids=str)
 @pytest.mark.parametrize(
     ("dim", "sigma", "learning"),

@@ -82,7 +82,7 @@ class Twin:
             self.w += len(x) / self.outputs * step / unit * np.outer(d, z)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(("outputs", "features", "size"), [(1, 8, 1.0), (2, 5, 1.0), (1, 2, 0.3), (1, 16, 0.01)])
 def test_the_rule_is_its_formulas(outputs, features, size):
     rng = np.random.default_rng(3)
@@ -114,7 +114,7 @@ def test_no_number_of_any_model_leaves_its_type(seed):
     build(random_spec(np.random.default_rng(seed), RULE, precision="int16"))
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("label", LABELS[:3], ids=str)
 @pytest.mark.parametrize(
     ("dim", "features", "eta", "sigma"),

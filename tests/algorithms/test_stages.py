@@ -146,7 +146,7 @@ def fits(rule: str, stages: str) -> bool:
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(60)
+@pytest.mark.in_turn(90)
 def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")

@@ -40,7 +40,7 @@ def test_every_strategy_does_what_the_definitions_say(problem: tuple[Spec, np.nd
 # --------------------------------------------------------------------------------------------- before and after
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("rho", [0.0, 0.3])
 @pytest.mark.parametrize("technique", ["klms", "mklms", "sup", "ls", "lsridge"])
 def test_before_with_one_vector_more_is_after(technique: str, rho: float) -> None:

@@ -44,7 +44,7 @@ def beyond(spec: Spec, name: str, kind: np.dtype[Any]) -> list[float]:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=" ".join)
-@pytest.mark.in_turn(90)
+@pytest.mark.in_turn(135)
 def test_no_state_may_have_a_number_that_is_none_or_beyond_its_range(model: tuple[str, str, str]) -> None:
     """Each field of what is saved, the first, middle and last of its elements."""
     content = content_of(*model)

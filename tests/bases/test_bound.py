@@ -103,7 +103,7 @@ def test_what_is_proven_is_true_and_what_is_estimated_is_not(kernel):
     assert naive / runs > 0.3 or kernel == "polynomial"
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("points", [59, 20])
 def test_the_trace_is_that_of_rows_drawn_by_their_kernel_value(kernel, points):

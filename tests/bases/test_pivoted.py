@@ -39,7 +39,7 @@ def agrees(found, probabilities):
 # -------------------------------------------------------------------------------------------------- pivoted Cholesky
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("kernel", [GAUSSIAN, POLYNOMIAL])
 @pytest.mark.parametrize("block, memory", [(1, 2**30), (4, 2**30), (4, 0)])
 def test_pivots_are_drawn_in_proportion_to_the_residual(kernel, block, memory, exhaustive):

@@ -151,7 +151,7 @@ def test_fisher_on_a_basis_is_the_discriminant_whose_columns_stay(coding):
         assert np.abs(machine.leave_fold_out(ridge, folds) - same.leave_fold_out(ridge, folds, "kept")).max() < 1e-9
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("large", [False, True], ids=["blocks", "merged"])

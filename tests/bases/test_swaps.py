@@ -44,7 +44,7 @@ def exchanged(gram, chosen, rounds):
     return chosen
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_the_exchanges_are_those_that_trying_each_finds(kernel, rounds):

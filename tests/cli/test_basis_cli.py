@@ -224,7 +224,7 @@ def test_every_source_gives_the_same_basis_and_the_same_spec(folder, basis):
 # -------------------------------------------------------------------------------------------- what is written with it
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("model", ["krr", "ls-svm"])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_numbers(folder, basis, model, precision):
@@ -293,7 +293,7 @@ def test_classes(folder, basis, source):
     assert without(report) == pytest.approx(1 - np.bincount(KINDS).max() / ROWS)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("of_classes", [False, True])
 def test_trained_vectors_are_a_basis_whose_weights_are_learned_on_the_device(tmp_path, monkeypatch, basis, of_classes):
     """Of four inputs two mean nothing, which no choice among rows can know."""
@@ -604,7 +604,7 @@ def begun(pauses="", **options):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.exhaustive
 def test_interrupted_nothing_is_written(folder):
     process = begun(".")

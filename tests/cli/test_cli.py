@@ -91,7 +91,7 @@ def test_without_a_command_the_help_is_shown(run):
     assert code == 0 and all(command in out for command in ("demo", "simulate", "generate", "check"))
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], *([*name.split(), "--help"] for name in COMMANDS)])
 def test_help_and_version_load_nothing_heavy(arguments):
     heavy = ["numpy", "numba", "matplotlib", "sklearn", "pykernel.language", "pykernel.gen", "pykernel.spec.model"]

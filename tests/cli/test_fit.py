@@ -194,7 +194,7 @@ def test_a_class_of_weight_three_is_one_of_which_each_row_is_there_three_times(f
     assert abs(found - trained("once", 0.1)[1]).max() > 0.05
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(
     "kernel, more",
     [
@@ -689,7 +689,7 @@ def drifting(folder, shuffled):
     np.savetxt(folder / "rows.csv", np.column_stack([x, y])[order], delimiter=",", header="a,b,y", comments="")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("model", ["ls-svm", "network", "svm", "krr", "lp", "trained"])
 def test_the_last_rows_judge_where_errors_follow_each_other(model, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -21,7 +21,7 @@ from tests.support.reports import without
 NETWORK = ("--set", "training.model=network", "--json")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 @pytest.mark.parametrize("kind", ["flow", "kinds"])
 def test_the_spec_errs_as_the_report_says(

@@ -34,7 +34,7 @@ def fit(run: Any, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(out))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 def test_the_spec_errs_as_the_report_says(table: Any, run: Any, precision: str) -> None:
     x, y = table

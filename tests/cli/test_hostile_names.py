@@ -106,7 +106,7 @@ def assert_plain(*texts: str) -> None:
         assert all(ch.isprintable() or ch == "\n" for ch in text), ascii(text)
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_prints_a_control_character_or_falls_over_markup(command: str, folder: Path, run: Any) -> None:
     code, said, complaint = run(*COMMANDS[command])

@@ -124,7 +124,7 @@ def same(found, other):
     return re.sub(r'"seconds": [\d.e+-]+', "", text).replace(f'"{other}', '"out')
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("command", SAME)
 def test_a_function_and_its_command_are_one(command, run):
     words, call = SAME[command]

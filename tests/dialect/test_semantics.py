@@ -720,7 +720,7 @@ KNOWN: dict[str, Any] = {
 }
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.usefixtures("no_cache")
 @BOTH
 def test_each_construct(precision: Precision, tmp_path: Path, exhaustive: bool) -> None:

@@ -375,7 +375,7 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
 PRECISIONS = ("float32", "float64")
 
 
-@pytest.mark.in_turn(48)
+@pytest.mark.in_turn(72)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.usefixtures("level")

@@ -230,7 +230,7 @@ def test_a_class_that_never_comes_is_never_predicted(stream):
     assert model.decision_function(x).shape == (300, 4) and set(model.predict(x)) == {0, 1, 2}
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("rule", [None, "spectrum-softmax"])
 @pytest.mark.parametrize("count", [2, 3])
 def test_probabilities_are_those_of_the_device(count, rule):
@@ -545,7 +545,7 @@ def test_a_pipeline_goes_on_learning_from_raw_inputs(rule, scaler):
     assert own.predict(z).std() > 0.1 and pipeline[-1].model_.predict(z[:3]).tolist() != own.predict(z[:3]).tolist()
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("rule", ["krls-t", "raw"])
 def test_a_pipelines_c_continues_with_the_same_bytes(rule):
     frame, y = raw_samples(100)

@@ -225,7 +225,7 @@ def twin(model, x, y):
     return Task(MODEL[type(model)], gram, columns, model.ridge, **labels), vectors
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind, labels", EACH)
 def test_they_are_what_they_say(kind, labels, kernel):
@@ -332,7 +332,7 @@ def test_what_is_left_open_is_derived():
         polynomial.sigma_  # noqa: B018
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(
     "kind, data, worst",
     [
@@ -645,7 +645,7 @@ def rounding(model, x, precision):
     return 16 * np.finfo(precision).eps * total.max()
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind, labels", EACH)

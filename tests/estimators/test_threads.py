@@ -73,7 +73,7 @@ def questions_of(model, *taught):
             yield name, method
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("kind", ALL)
 def test_every_question_of_an_estimator_also_in_threads_of_joblib(kind):
     model, x = fitted(kind), np.random.default_rng(1).normal(size=(ROWS, 3))

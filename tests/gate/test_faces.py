@@ -171,7 +171,7 @@ WAYS = {
 }
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES, ids=", ".join)
 def test_every_way_into_the_product_is_the_same_model(case, way, tmp_path):
@@ -199,7 +199,7 @@ def told(model, x):
     return [as_bytes(getattr(model, name)(x)) for name in names if hasattr(model, name)]
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize(("kind", "rule"), LEARNING)
 def test_an_estimator_in_parts_by_its_copies_is_the_whole(kind, rule):
     """Answers, counts and state, which are also those of the host's model of its spec; what the model learns after it was

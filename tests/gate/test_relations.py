@@ -23,7 +23,7 @@ def walk(relations, content, seed):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("rule, precision, stage", [each for each in MODELS if each[0] not in RECIPES])
 def test_declared_models(rule, precision, stage):
     walk(RELATIONS | DECLARED, MODELS[rule, precision, stage], 0)
@@ -60,7 +60,7 @@ def test_classes_that_are_counted_for_their_weights_are_forgotten():
 STANDARDISED = [each for each, content in MODELS.items() if content.get("input", {}).get("standardise")]
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("rule, precision, stage", STANDARDISED)
 def test_the_largest_inputs_that_a_spec_allows_leave_a_state_that_learning_gives(rule, precision, stage):
     content, spec = MODELS[rule, precision, stage], None

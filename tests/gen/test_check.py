@@ -66,7 +66,7 @@ def assert_equal(report):
     assert report.ok, [(row["compiler"], row["flags"], row["first_difference"]) for row in report.rows]
 
 
-@pytest.mark.in_turn(72)
+@pytest.mark.in_turn(108)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", PRESETS)
 def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
@@ -83,7 +83,7 @@ def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
     assert report.statuses["replaced"] > 200
 
 
-@pytest.mark.in_turn(48)
+@pytest.mark.in_turn(72)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_rule_and_strategy_is_equal(choice, precision):
@@ -94,7 +94,7 @@ def test_every_rule_and_strategy_is_equal(choice, precision):
     assert {"added", "refused_input", "refused_label", *wanted.split()} <= set(report.statuses)
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_kind_of_label(kind, precision):

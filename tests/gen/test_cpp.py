@@ -178,7 +178,7 @@ def test_the_class_computes_the_same_bytes(case, tmp_path):
 
 
 @needs_cpp
-@pytest.mark.in_turn(120)
+@pytest.mark.in_turn(180)
 @pytest.mark.parametrize(("rule", "precision", "stage"), MODELS)
 def test_the_class_of_every_model_compiles_and_has_every_call(rule, precision, stage, tmp_path):
     content = content_of(rule, precision, stage)

@@ -56,7 +56,7 @@ def test_generated_code_is_the_golden_one(name, pytestconfig):
         assert found[path] == content, f"{name}/{path} differs; see this file's first lines"
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("name", GOLDENS)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_the_examples_run_under_sanitizers(compiler, name, tmp_path):
@@ -71,7 +71,7 @@ def test_the_examples_run_under_sanitizers(compiler, name, tmp_path):
 
 
 @pytest.mark.parametrize("golden", GOLDENS)
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 def test_a_name_of_any_length_makes_the_same_code(golden, tmp_path, exhaustive):
     """Long names make long lines, which are broken: what is code stays code, and compiles."""
     content = load_spec(GOLDEN / f"{golden}.toml").model_dump(exclude_unset=True)

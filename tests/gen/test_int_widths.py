@@ -190,13 +190,13 @@ def test_normalised_lms_multiplies_its_unit_in_32_bits(tmp_path: Path, monkeypat
     assert ["16777216" in fault for fault in found_in(spec, tmp_path)] == [True]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.toml")))
 def test_the_examples_have_no_bare_int(name: str, tmp_path: Path) -> None:
     assert found_in(make_spec(tomllib.loads((GOLDEN / f"{name}.toml").read_text())), tmp_path) == []
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 80))])
 @pytest.mark.parametrize("precision", ["int16", "float32"])
 def test_random_models_have_no_bare_int(precision: str, part: int, tmp_path: Path) -> None:

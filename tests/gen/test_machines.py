@@ -17,7 +17,7 @@ def test_there_is_one_of_each():
     assert used == set(KERNELS)
 
 
-@pytest.mark.in_turn(288)
+@pytest.mark.in_turn(432)
 @pytest.mark.parametrize("target", EACH_TARGET)
 @pytest.mark.parametrize("name", MACHINES)
 def test_every_target_computes_the_hosts_bytes(name, target):
@@ -30,7 +30,7 @@ def test_every_target_computes_the_hosts_bytes(name, target):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize(("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("avr", "gcc", "simavr")])
 @pytest.mark.parametrize(
     "name",

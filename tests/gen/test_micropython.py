@@ -210,7 +210,7 @@ def test_counts_beyond_16_bits_are_refused(tmp_path):
 
 
 @needs_gcc
-@pytest.mark.in_turn(120)
+@pytest.mark.in_turn(180)
 @pytest.mark.parametrize("floats", ["float", "double"])
 @pytest.mark.parametrize(("rule", "precision", "stage"), MODELS)
 def test_the_module_of_every_model_compiles(rule, precision, stage, floats, tmp_path):

@@ -239,7 +239,7 @@ def test_cmake_below_a_firmware_and_installed(package, tmp_path):
     assert " hash " in run(cmake(user, user / "build", f"-DCMAKE_PREFIX_PATH={prefix}") / "app")
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @needs_cmake
 @pytest.mark.parametrize("name", ["test", "m", "all", "install", "zephyr", "library", "flow_example"])
 def test_names_that_mean_something_to_cmake_or_to_linkers(name, tmp_path):
@@ -620,7 +620,7 @@ def test_esp_idf_component_builds_with_stubs(package, tmp_path):
     assert "registered SRCS;src/flow.c" in run("cmake", "-P", tmp_path / "needs.cmake")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @needs_cmake
 @pytest.mark.parametrize("example", ["zephyr-app", "zephyr-check", "esp-idf", "esp-idf-check"])
 def test_examples_find_the_model_they_lie_in(example, tmp_path):
@@ -881,7 +881,7 @@ def test_the_readme_of_raw_counts_has_the_range_and_the_clamp_of_every_channel()
     assert code == "for (int i = 0; i < 2; ++i) { if (x[i] < -1000) { x[i] = -1000; } }\n"
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(
     "sections",
     [

@@ -51,7 +51,7 @@ def learned(spec, samples=200):
     return model.memory
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, tmp_path, exhaustive):
@@ -80,7 +80,7 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
         assert out.returncode == 0 and "model hash" in out.stdout, out.stdout
 
 
-@pytest.mark.in_turn(48)
+@pytest.mark.in_turn(72)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tmp_path, exhaustive):
@@ -183,7 +183,7 @@ def test_same_spec_same_bytes_in_another_process(tmp_path):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_fitted_model_starts_from_what_it_learned(precision):
     spec = spec_of("mklms", precision)
@@ -222,7 +222,7 @@ def unguarded(text):
     return re.sub(r"^#error.*$", "", text, flags=re.MULTILINE)
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @needs_gcc_fma
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_contraction_is_off_even_where_flags_ask_for_it_and_caught_where_it_is_not(technique):
@@ -306,7 +306,7 @@ VECTOR_TARGETS = {
 FUSED = r"\b(v?fn?m(ad|sb|la|ls|add|sub)|v?fm[as]|v?f?cmla|vfms|vfma)\w*"
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("target", VECTOR_TARGETS)
 def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target, tmp_path):
     """Complex multiplications of GCC fuse products of vectors, too."""
@@ -330,7 +330,7 @@ def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target,
     assert any(re.search(instruction, instructions(source, vectorised(source.read_text()))) for source in sources)
 
 
-@pytest.mark.in_turn(72)
+@pytest.mark.in_turn(108)
 @pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_flags_that_change_results_are_told_by_the_selftest(flags, precision, c)
             assert told  # GCC 11 has the flag, and computes the same here
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
 @pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-ffinite-math-only"])
 def test_fast_math_does_not_compile(c, flag, tmp_path):
@@ -371,7 +371,7 @@ def test_fast_math_does_not_compile(c, flag, tmp_path):
         assert (c.name, flag) == ("zig", "-Ofast")
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_fast_math_without_the_guard_is_caught_by_the_selftest(c, technique, tmp_path):

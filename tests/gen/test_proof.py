@@ -44,7 +44,7 @@ NLMS = RLS | {"learning": {"rule": "nlms"}}
 MODELS = {"rls": RLS, "klms": KLMS, "whole": WHOLE, "nlms": NLMS}
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("content", [KLMS, WHOLE, SIGNAL, {"name": "m", "input": {"dim": 3}}])
 def test_the_annotated_c_is_the_generated_c(content):
     """Without comments the texts are equal, so the stamp and all bits are, too."""
@@ -66,7 +66,7 @@ def several(value):
     return "?" in value or bool(re.search(r"m_\w+\(", value[1:] if alone else value))
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_frama_c_takes_every_annotation(program):
     """It refuses calls of the C, as readers of snapshots would be, which get each number by one; and a split of several statements."""

@@ -140,7 +140,7 @@ def test_more_warnings_find_nothing(compiler, full, tmp_path):
 # ------------------------------------------------------------------------------------------------------- looks
 
 
-@pytest.mark.in_turn(144)
+@pytest.mark.in_turn(216)
 @pytest.mark.parametrize("name", ["m", "a_model_with_the_longest_name_x"])
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("model", [*EACH, *MACHINES])
@@ -214,7 +214,7 @@ def assert_promises_hold(spec, folder, exhaustive):
     assert int(re.search(r"(\d+) taken", said)[1]) > 0, said
 
 
-@pytest.mark.in_turn(300)
+@pytest.mark.in_turn(450)
 @needs("gcc")
 @pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
 def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):
@@ -233,7 +233,7 @@ def test_random_specs_keep_every_promise(seed, tmp_path):
         assert_promises_hold(spec, tmp_path, False)
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @needs("gcc")
 @pytest.mark.parametrize(
     ("precision", "how", "old", "new"),
@@ -275,7 +275,7 @@ def test_fuzzer_finds_nothing(model, precision, tmp_path):
 IDLE_OPERATION = re.compile(r"[\w)\]] [-+] 0\b(?!\.)|\* 1\b(?!\.)|(?<![.\w])(1 \*|0 \+) ")
 
 
-@pytest.mark.in_turn(120)
+@pytest.mark.in_turn(180)
 @pytest.mark.parametrize("model", MODELS_OF_ALL_RULES)
 def test_how_it_was_trained_changes_no_byte_of_the_c(model):
     if (content := content_of(*model)) is None:
@@ -287,7 +287,7 @@ def test_how_it_was_trained_changes_no_byte_of_the_c(model):
     assert plain.keys() == trained.keys() and not any(name.endswith((".c", ".h", ".hpp")) for name in differ)
 
 
-@pytest.mark.in_turn(120)
+@pytest.mark.in_turn(180)
 @pytest.mark.parametrize("model", MODELS_OF_ALL_RULES)
 def test_one_reads_only_of_what_this_model_has(model):
     """Statuses, helpers, parameters in comments, sentences about choices: models with others have those of them alone."""

@@ -60,14 +60,14 @@ def assert_equal(seed, calls):
         )
 
 
-@pytest.mark.in_turn(108)
+@pytest.mark.in_turn(162)
 @pytest.mark.parametrize("rule, precision, stage", DECLARED)
 def test_host_plain_python_and_c_agree_over_every_rule_precision_and_stage(rule, precision, stage):
     """The same, and the bytes of snapshots; plain Python sees every place in an array; one build."""
     assert parting(make_spec(DECLARED[rule, precision, stage]), 300) is None
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize("seed", range(BY_DEFAULT))
 def test_host_and_c_agree_whatever_the_spec_and_the_calls(seed):
     """Statuses, answers, snapshots and the whole memory after each of 300 calls with hostile samples, in four builds."""

@@ -412,7 +412,7 @@ def run(case: Case, memory: Memory, x: np.ndarray, y: int) -> int:
     return int(interpreter.bind(case.kernel, INT16)(memory.view(Whole), case.config, x, Watched(y)))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("lanes", [ranges.LANES, 3], ids=["side by side", "by the number of turns"])
 @pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 60))])
 def test_what_is_proved_is_true(
@@ -447,7 +447,7 @@ def test_what_is_proved_is_true(
     assert proved >= 10
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(
     "seed", [153, 322, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1000, 1100))]
 )

@@ -96,7 +96,7 @@ def test_what_is_affordable():
             assert found == most or (found + 1) * each > family.REHEARSAL_LIMIT
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_a_size_counts_as_many_matrices_as_the_c_has(technique):
     content = {"name": "m", "input": {"dim": 2}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}}

@@ -28,7 +28,7 @@ def golden(name):
     return make_spec(tomllib.loads((GOLDEN / f"{name}.toml").read_text()))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @NEEDS
 @pytest.mark.parametrize("name", GOLDENS)
 def test_the_self_test_runs_nearly_every_line(name):
@@ -96,7 +96,7 @@ def test_the_self_tests_of_all_models_run_nearly_every_line():
     assert 1 - left / lines >= LEAST
 
 
-@pytest.mark.in_turn(15)
+@pytest.mark.in_turn(22)
 @NEEDS
 @pytest.mark.parametrize("name", GOLDENS)
 def test_the_evidence_counts_faults_that_a_self_test_notices(name, exhaustive, monkeypatch):

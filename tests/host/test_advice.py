@@ -34,7 +34,7 @@ def test_each_cause_is_named_and_what_is_advised_cuts_the_error_by_a_fifth(test:
         assert f"advice   {test}: {advice[0]['why']}\n         {advice[0]['change']}\n" in page
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("name", ["sinc", "friedman 1", "bikes", "plant"])
 def test_a_good_model_gets_none(name: str) -> None:
     x, y = stream(name)

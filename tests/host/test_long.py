@@ -27,7 +27,7 @@ def judged(tasks: list[dict[str, object]]) -> list[long.Verdict]:
     return list(long.verdicts(rows))
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize(("rule", "stream", "sigma", "n_max", "samples"), SHORT)
 def test_float32_errs_as_float64_does(rule: str, stream: str, sigma: float, n_max: int, samples: int) -> None:
     size = {"sigma": sigma, "n_max": n_max, "samples": samples}

@@ -190,7 +190,7 @@ def dense(spec, x, y):
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("technique", ["nt", "fklms", "mklms"])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_dense_hashes_name_the_very_row(technique, precision):
@@ -232,7 +232,7 @@ def recorded_by_c(spec, x, y, questions=("predict",)):
     return "\n".join(lines) + "\n", device
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("kind", ["reals", "class"])
 @pytest.mark.parametrize("every", [False, True])
 def test_logs_of_several_labels_and_of_classes_replay(kind, every):

@@ -68,7 +68,7 @@ def test_what_the_c_logged_of_raw_rows_replays_and_a_changed_cell_is_found(kind)
     assert found is not None and 299 < found.row < 400 and (found.after, found.kind) >= (299, "")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_gaps_and_labels_that_come_later(kind):
     """NAME_push of rows without a label, NAME_label alone, NAME_gap as a call; against the same calls, one by one."""

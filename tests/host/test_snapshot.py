@@ -205,7 +205,7 @@ def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, prec
 # ------------------------------------------------------------------------------------------------------ power loss
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("erases", [False, True])
 @pytest.mark.parametrize(("technique", "precision"), [("mklms", "float32"), ("nt", "float64")])
 def test_power_lost_at_any_byte_leaves_the_older_or_the_newer_state(technique, precision, erases):
@@ -262,7 +262,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, exhaustive):
     """Of two whole slots the newer is not sound.  Whenever power is lost, once or twice, the older state or a later one is left."""
@@ -308,7 +308,7 @@ def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, 
             assert device.store(storage) == DONE and device.restore(storage) == DONE and device.state == states[2]
 
 
-@pytest.mark.in_turn(48)
+@pytest.mark.in_turn(72)
 @pytest.mark.parametrize(
     ("older", "newer"),
     [(0, 1), (1, 2), (2**32 - 1, 0), (2**32 - 2, 2**32 - 1), (2**31 - 1, 2**31), (5, 5 + 2**31 - 1)],
@@ -427,7 +427,7 @@ def test_other_models_are_foreign_and_other_versions_have_another_format():
         assert device.restore(Storage([slots[a], slots[b]])) == order[max(order.index(a), order.index(b))], (a, b)
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(13)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
     """Words of a good state replaced by any; what is accepted is learned on: the same bytes.
@@ -492,7 +492,7 @@ def test_wiping_leaves_no_byte(technique):
     assert device.prequential(*mixed_stream(spec, 1))[1][0] == 1  # a reset model
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs swapcontext")
 @pytest.mark.parametrize("c", [c for c in find_compilers() if c.name != "zig"], ids=str)
 def test_compilers_keep_the_wiping_of_memory_that_is_not_read_again(c, tmp_path):

@@ -175,7 +175,7 @@ def counting(text: str) -> str:
     return text.replace("#include <stddef.h>\n", "#include <stddef.h>\n\nextern uint32_t whole_readings, checks;\n", 1)
 
 
-@pytest.mark.in_turn(45)
+@pytest.mark.in_turn(67)
 @pytest.mark.parametrize("model", MODELS)
 def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: Path, exhaustive: bool) -> None:
     """The header said that four slots are read, and about a hundred at most; nothing had counted, and a check of numbers, which

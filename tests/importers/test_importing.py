@@ -192,7 +192,7 @@ def covering(names):
             yield pytest.param(name, precision, marks=marks, id=f"{name}-{precision}")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.filterwarnings(COARSE)
 @pytest.mark.parametrize(("name", "precision"), [*covering(ALL)])
 def test_values_and_classes_are_scikit_learns(name, precision):
@@ -214,7 +214,7 @@ def test_values_and_classes_are_scikit_learns(name, precision):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "precision"), [*covering(FOLDED)])
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 def test_what_is_folded_computes_what_scikit_learn_does(name, precision):
     """Values by the bound of the page, in the sum of the spec's own terms; classes and probabilities too."""
     estimator, held = fitted(name)

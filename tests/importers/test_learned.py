@@ -118,7 +118,7 @@ def test_every_rule_that_saves_is_there() -> None:
     assert {spec_of(name).learning.rule for name in MODELS if name.startswith("whole")} == whole
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: str, tmp_path: Path) -> None:
     spec = spec_of(name)
@@ -209,7 +209,7 @@ def state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return model.spec, path, path.read_bytes()
 
 
-@pytest.mark.in_turn(15)
+@pytest.mark.in_turn(22)
 @settings(max_examples=25)
 @given(data=st.data())
 def test_no_file_does_more_than_a_sentence(state: tuple[Spec, Path, bytes], data: st.DataObject) -> None:

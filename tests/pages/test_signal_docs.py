@@ -29,7 +29,7 @@ def test_what_the_page_says_is_so():
         assert not row["bound"] or int(row["most"]) <= int(row["bound"])
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(
     "signal",
     [

@@ -86,7 +86,7 @@ def words(cell: str, **letters: int) -> int:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("update", UPDATES)
 def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:

@@ -43,7 +43,7 @@ SIZES: list[tuple[int, int | list[str] | None]] = [
 ]
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize(("dim", "label"), SIZES, ids=str)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("n_max", [None, 8, 40])
@@ -227,7 +227,7 @@ def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
         assert 0.8 <= estimate / int(row["update_max"]) <= 1.25, (row, estimate)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(
     ("target", "small"),
     [
@@ -254,7 +254,7 @@ RANGED = [(s, key) for s in sections() for key in keys_of(s) if any(map(takes_ra
 """Every key that takes ranges of names, read off the declarations."""
 
 
-@pytest.mark.in_turn(27)
+@pytest.mark.in_turn(40)
 @pytest.mark.parametrize(("section", "key"), RANGED, ids=str)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_range_is_the_list_of_its_names(section: str, key: str, precision: str) -> None:

@@ -116,7 +116,7 @@ def test_every_kind_of_model(kind: str, tmp_path: Path) -> None:
     assert model.board.name == "a board" and model.board.compiler.startswith("gcc ")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @needs_gcc
 @pytest.mark.parametrize("system", boards.STUBS)
 def test_the_programs_of_operating_systems_with_stubs(system: str, tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_a_board_without_a_fault_and_one_that_says_everything_twice() -> None:
     assert checked(faulty(rate=30.0)).name == "a board"  # 300 baud
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_check_ends_with_any_mixture_of_faults(seed: int, exhaustive: bool) -> None:
     ended = set()

@@ -105,7 +105,7 @@ def run(*words):
 # ------------------------------------------------------------------------------------------ never below what runs
 
 
-@pytest.mark.in_turn(144)
+@pytest.mark.in_turn(216)
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus", "rv32imac", "cortex-m3"])
 @pytest.mark.parametrize("technique", TECHNIQUES)
@@ -362,7 +362,7 @@ def test_a_counted_loop_on_an_avr_turns_as_often_as_its_counter_says(count):
 
 
 @AVR
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize("precision", MODELS)
 @pytest.mark.parametrize("technique", ["fklms", "nt", "mklms"])

@@ -237,7 +237,7 @@ def test_a_user_can_leave_them_out():
         wrapped("-DFLOW_LIBRARY_FLOAT")
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("target", [find_target(name) for name in BOUNDS], ids=BOUNDS)
 @pytest.mark.parametrize("flags", [(), ("-flto", "-flinker-output=nolto-rel")])
 def test_two_models_share_them(tmp_path, flags, target):

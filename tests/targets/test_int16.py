@@ -143,7 +143,7 @@ AVR = needs("simavr", "avr-gcc")
 
 
 @AVR
-@pytest.mark.in_turn(15)
+@pytest.mark.in_turn(22)
 @pytest.mark.parametrize("model", ["svr", "products", "waves", "float32", "fitted"])
 def test_tables_lie_in_flash_on_an_avr(model: str) -> None:
     """Of the program as it is linked: `const` alone would lie in RAM.  In ISO C it does, for it has no word for flash."""

@@ -107,7 +107,7 @@ def forecasts(spec: Spec, x: np.ndarray, y: np.ndarray) -> dict[int, np.ndarray]
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
     """And the hash of ``pykernel check --data`` with these rows, though the check calls other functions, too."""
     wasmtime = pytest.importorskip("wasmtime", reason="needs wasmtime; would show the hash of the page's module")
@@ -143,7 +143,7 @@ def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 def test_the_reports_figures_stand_beside(kind: str) -> None:
     """Those of ``simulate``, of the same rows; they change no other part of the page."""
     spec, x, y = given(kind)

@@ -83,7 +83,7 @@ def m4f():
 # ------------------------------------------------------------------------------------------------ the same bytes
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("target", EACH_TARGET)
 def test_every_target_computes_the_hosts_bytes(target, exhaustive):
     """With wheels alone; statuses of all kinds, refusals among them."""
@@ -108,7 +108,7 @@ MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
 }
 
 
-@pytest.mark.in_turn(288)
+@pytest.mark.in_turn(432)
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4f"])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_preset_rule_and_strategy(name, target):
@@ -145,7 +145,7 @@ def test_a_stack_that_does_not_fit_is_told(monkeypatch):
         model.call("selftest")
 
 
-@pytest.mark.in_turn(360)
+@pytest.mark.in_turn(540)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("rule", "precision"), sorted({model[:2] for model in EVERY_MODEL}))
 def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage):

@@ -324,7 +324,7 @@ def exact(task: Task, fold: np.ndarray) -> np.ndarray:
         return np.array([[float(value) for value in f[i, :]] for i in range(f.rows)])
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("relative", [1e-12, 1e-9, 1e-6, 1e-3, 1.0])
 @pytest.mark.parametrize("model", MODELS)
 def test_it_is_as_accurate_as_retraining(model: str, relative: float) -> None:

@@ -105,7 +105,7 @@ KINDS = {
 }
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("recorded", [True, False])
 def test_each_step_loses_less_and_the_spec_is_the_machine(name, recorded):

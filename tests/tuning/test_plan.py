@@ -112,7 +112,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert "next:" in out and "RMSE of the best" in out and f"--trials {trials} --seed 0 gives the same spec" in out
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize(
     ("target", "precision"),
     [
@@ -259,7 +259,7 @@ def test_limits_are_kept_on_the_target(folder, run, exhaustive):
     assert found["verified"]["update"]["worst"] <= 60_000 and max(found["uses"].values()) <= 1
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("ram", [1000, 120])
 def test_the_first_trial_fits_the_ram_where_any_model_does(folder, run, ram):
     """The time may be over after it."""
