@@ -343,8 +343,13 @@ def _table_command_lines(data: Mapping[str, Any]) -> list[str]:
     empty = f" --codes={','.join(codes)}" if codes else ""
     return [
         f"a table with {'; '.join(parts)}:",
-        f"  pykernel table {quote(data['file'])}{label}{empty} --output ready.csv",
+        f"  pykernel table {path_word(data['file'])}{label}{empty} --output ready.csv",
     ]
+
+
+def path_word(path: str | Path) -> str:
+    """Return a path as a word of a command line: quoted for a shell, and not mistaken for an option if it begins with a dash."""
+    return quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 def missing_inputs_sentence(missing: Mapping[str, Any], most: int = 6) -> str:

@@ -63,6 +63,8 @@ def test_words_among_numbers_are_missing_and_a_column_of_words_is_none():
         ("3.2 mm", "without its unit"),
         ("21.5°C", "without its unit"),
         ("40%", "without its unit"),
+        ("24_03", "digits 0 to 9, without underscores"),
+        ("\uff14\uff12", "digits 0 to 9, without underscores"),
     ],
 )
 def test_a_number_in_another_notation_is_never_taken_for_a_missing_value(cell, remedy):
@@ -688,7 +690,7 @@ FITS = [
 ]
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(18)
 @pytest.mark.parametrize("how", FITS, ids=" ".join)
 def test_spikes_are_named_and_train_nothing(how, tmp_path, monkeypatch, run):
     """The device takes all other rows, and if it answers with labels, it refuses such a row, as if the table had never held it."""

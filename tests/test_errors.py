@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
+from pykernel.__main__ import main
 from pykernel.errors import install_hint, nearest
+from pykernel.telling import path_word
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,21 @@ def test_from_its_own_folder_the_path_is_a_point(tmp_path, monkeypatch):
     installed = type("Installed", (), {"read_text": lambda self, name: json.dumps(origin)})
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: installed())
     assert "install '.[zig]' (" in install_hint("zig")
+
+
+def test_a_path_that_begins_with_a_dash_is_no_option():
+    assert [path_word(each) for each in ("-a b.csv", "c.csv")] == ["'./-a b.csv'", "c.csv"]
+
+
+def test_an_interrupt_while_the_program_is_loaded_is_one_sentence(monkeypatch, capsys):
+    class Finder:
+        def find_spec(self, name, *_):
+            if name == "pykernel.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "pykernel.cli.app", raising=False)
+    monkeypatch.delattr("pykernel.cli.app", raising=False)
+    with pytest.raises(SystemExit, match="130"):
+        main()
+    assert capsys.readouterr().err == "error: interrupted; no file was written\n"

@@ -128,6 +128,8 @@ class Expert(Struct):
     told_sharpness: between(Real, 0, SHARP_MOST)
     random_part: between(Real, 0, RANDOM_MOST)
 
+    units = tuple((name, "label_unit", 2) for name in ("model_power", "expert_power", "first_power"))
+
 
 class ExpertWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""

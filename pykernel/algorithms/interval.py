@@ -65,6 +65,8 @@ class Interval(Struct):
     asked_wait: between(Index[ASKED], 0, LONGEST)  # calls since each of these predictions; 0: the place is free
     unasked: between(Index, 0, LONGEST)  # calls since the latest of these predictions
 
+    units = (("error_power", "label_unit", 2),)
+
 
 class IntervalWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""

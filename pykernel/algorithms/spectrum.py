@@ -106,6 +106,8 @@ class Spectrum(Struct):
     power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")
     counted: between(Index, 0, "power_horizon")  # number of labels in the running mean, at most its horizon
 
+    units = (("unit", "label_unit", 1), ("power", "label_unit", 2))
+
 
 class SpectrumWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""

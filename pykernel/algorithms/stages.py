@@ -88,6 +88,8 @@ class Stages(Struct):
     answers_judged: between(Index, 0, "gain_horizon")
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
+    units = tuple((name, "label_unit", 2) for name in ("agreement", "strength", "left_power", "label_power"))
+
 
 class Sample(Struct):
     """The sample that is being learned.  Every call rewrites it, so zero is a valid initial value."""

@@ -70,9 +70,12 @@ class Struct:
     ranges: field -> the range of the field's numbers, for fields that declare a range (see ``between``).
     after: field -> the name of a count; or the names of several counts, if each program has only one of them.  The
     field's numbers are zero while the program's count is 0.
+    units: (field, parameter, power) for each field whose numbers are proportional to this power of a parameter.  When the
+    parameter changes, a factor converts the field.
     """
 
     fields: dict[str, Array]
+    units: tuple[tuple[str, str, int], ...] = ()
     scalars: frozenset[str]
     ranges: dict[str, Ranged]
     after: dict[str, str]
@@ -90,6 +93,8 @@ class Struct:
                 raise TypeError(
                     f"{cls.__name__}.{name}: a field must be Real, an integer type, or an array of one of these types with fixed extents"
                 )
+        if strange := sorted({name for name, _, _ in cls.units} - annotations.keys()):
+            raise TypeError(f"{cls.__name__}: {strange[0]} is listed in 'units', but is not a field")
         cls.scalars = frozenset(name for name, kind in annotations.items() if isinstance(kind, Scalar))
         cls.fields = {name: kind[1] if isinstance(kind, Scalar) else kind for name, kind in annotations.items()}
         _intern(cls, annotations)

@@ -12,9 +12,11 @@ from sklearn.utils.validation import _check_sample_weight  # type: ignore[import
 
 from pykernel.errors import UserError
 from pykernel.estimators.base import Absent, Classifies, KernelEstimator, Regresses, column_names, label_section
+from pykernel.estimators.parameters import plain
 from pykernel.spec.model import Spec
 from pykernel.training.calibration import probabilities
 from pykernel.training.machine import Machine
+from pykernel.training.selection import folds_of_splits
 
 LARGEST_WEIGHT = 1e300
 """Largest weight of a sample; sums of larger weights could overflow."""
@@ -65,7 +67,13 @@ class Expansion(KernelEstimator):
         self._given()
         self._label_names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
-        return X, y, *self._weights(sample_weight, X)
+        weights, counts = self._weights(sample_weight, X)
+        self._cv = plain(self.cv)
+        if not isinstance(self._cv, int | str):
+            with self._named():
+                splits = self._cv.split(X, y) if hasattr(self._cv, "split") else self._cv
+                self._cv = folds_of_splits(splits, len(X)).among(counts)
+        return X, y, weights, counts
 
     def _near_one(self, what: str, values: np.ndarray) -> None:
         """Raise UserError for values whose powers overflow or underflow."""

@@ -12,7 +12,7 @@ from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import EXTREME, Expansion
-from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
+from pykernel.estimators.parameters import FINITE, FOLDS, Must, Parameter, one_of, plain, short, whole
 from pykernel.parallel import one_thread
 from pykernel.progress import working
 from pykernel.spec.kernel_settings import INDEFINITE
@@ -49,7 +49,10 @@ OPEN = Must(
     "a number above 0, a sequence of such numbers, or None",
     lambda v: v is None or _candidates(v) is not None,
 )
-HOW = Must('"deleted", "kept", or a number of folds, at least 2', (one_of("deleted", "kept") | whole(2)).holds)
+HOW = Must(
+    '"deleted", "kept", a number of folds, at least 2, a splitter or a list of pairs (train, test)',
+    (one_of("deleted", "kept") | FOLDS).holds,
+)
 PROCESSES = Must("a number of processes, at least 1", lambda v: v is None or whole(1).holds(v))
 
 PARAMETERS = {
@@ -121,11 +124,12 @@ PARAMETERS = {
     "cv": Parameter(
         default="deleted",
         must=HOW,
-        text="""{"deleted", "kept"} or int
+        text="""{"deleted", "kept"}, int, splitter or list of splits
         How candidates (pairs of a width and a ridge) are compared. "deleted": leave-one-out, with the same result as
         retraining without each sample in turn. "kept": an estimate in which a left-out sample stays an expansion vector
         (docs/paper-004.md). "deleted" and "kept" differ only for the KernelFisherClassifier. A number: the number of
-        stratified folds.""",
+        stratified folds. A splitter of scikit-learn, or a list of pairs (train, test): its test sets are the folds, and each
+        sample must be in exactly one of them.""",
     ),
     "by": Parameter(
         default="error",
@@ -302,10 +306,10 @@ class KernelMachine(Expansion):
             return self._left_out(machine)
 
     def _left_out(self, machine: Any) -> np.ndarray:
-        """Return each sample's prediction by a model trained without this sample or, if ``cv`` is a GroupFolds, without its fold."""
-        if isinstance(self.cv, selection.GroupFolds):
+        """Return each sample's prediction by a model trained without this sample or, if ``cv`` is a splitter or a list of splits, without its fold."""
+        if isinstance(self._cv, selection.GroupFolds):
             return machine.leave_fold_out(
-                self.ridge_, selection.stratified_folds(machine.targets, self.cv, self._seed())
+                self.ridge_, selection.stratified_folds(machine.targets, self._cv, self._seed())
             )
         return machine.leave_one_out(self.ridge_)
 
@@ -329,7 +333,7 @@ class KernelMachine(Expansion):
                 seed: int | None = None, **basis: Any) -> None:  # fmt: skip
         """Compare the widths and ridges by cross-validation, and store the best pair."""
         found = select(
-            self._model, X, targets, kernel, widths, ridges, cv=plain(self.cv), by=getattr(self, "by", None),
+            self._model, X, targets, kernel, widths, ridges, cv=self._cv, by=getattr(self, "by", None),
             jobs=plain(self.jobs), progress=self.progress, seed=self._seed() if seed is None else seed, **basis,
         )  # fmt: skip
         self._take(kernel, found.width, found.ridge, found)

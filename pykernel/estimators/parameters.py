@@ -54,6 +54,11 @@ def whole(least: int, most: float = math.inf) -> Must:
 POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)
 NOT_NEGATIVE = number("number of 0 or more", lambda v: 0 <= v < math.inf)
 FINITE = number("finite number", math.isfinite)
+SPLITS = Must(
+    "a splitter or a list of pairs (train, test)",
+    lambda v: isinstance(v, list | tuple) or (hasattr(v, "split") and not isinstance(v, str)),
+)
+FOLDS = whole(2) | SPLITS
 LEFT_OUT = Must("", lambda v: v is None)
 """A requirement that only None meets.  Its text is empty, because error messages need not say that a parameter may be
 left out."""

@@ -21,7 +21,7 @@ from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunc
 from pykernel.estimators.kernel_machine import ATTRIBUTES as OF_MACHINES
 from pykernel.estimators.kernel_machine import PARAMETERS as OF_FAMILY
 from pykernel.estimators.kernel_machine import KernelMachine, _candidates
-from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, one_of, plain, whole
+from pykernel.estimators.parameters import FOLDS, NOT_NEGATIVE, POSITIVE, Must, Parameter, one_of, plain
 from pykernel.parallel import one_thread
 from pykernel.progress import working
 from pykernel.spec.kernel_settings import INDEFINITE
@@ -90,10 +90,10 @@ PARAMETERS = {
     ),
     "cv": Parameter(
         default=5,
-        kind=int,
-        must=whole(2),
-        text="""int
-        Number of folds, stratified for classes. The folds are used for ``cv_error_``, for the probabilities, and to
+        must=FOLDS,
+        text="""int, splitter or list of splits
+        Number of folds, stratified for classes. A splitter of scikit-learn, or a list of pairs (train, test): its test sets are
+        the folds, and each sample must be in exactly one of them. The folds are used for ``cv_error_``, for the probabilities, and to
         choose widths and ``C``, which are compared on at most 2,000 samples (with ``penalty="l1"``, 1,000).""",
     ),
     **{name: OF_FAMILY[name] for name in ("progress", "precision", "random_state")},
@@ -171,7 +171,7 @@ class _SupportVectorMachine(KernelMachine):
         seed = self._seed()
         options = {"seed": seed, **(self.basis_params or {})}
         with self._named(), one_thread, working("training" if self.progress is True else None):
-            folds = stratified_folds(targets, min(plain(self.cv), len(X)), seed)
+            folds = stratified_folds(targets, min(self._cv, len(X)), seed)
             widths = [float(w) for w in widths or default_widths(kernel.function, X)[::2]]  # type: ignore[arg-type]
             tell = self.progress if callable(self.progress) else lambda part, words: None
             width, self.C_ = self._chosen(X, targets, duals, kernel, widths, basis_param, options, tell)
@@ -240,7 +240,7 @@ class _SupportVectorMachine(KernelMachine):
             # a stratified subset of the samples
             at = np.flatnonzero(stratified_folds(targets, -(-len(X) // compared), seed) == 0)
         x, parts = X[at], _part(targets, at)
-        cv = plain(self.cv)
+        cv = self._cv
         folds = stratified_folds(parts, cv.among(at) if isinstance(cv, GroupFolds) else min(cv, len(at)), seed)
         # with fewer samples, the sum of losses is smaller compared with the 1-norm, so C is multiplied by this factor
         more = len(X) / len(at) if sparse else 1.0

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import ClassifiesByFunctions, Expansion, RegressesByFunctions
-from pykernel.estimators.parameters import LEFT_OUT, Must, Parameter, one_of, plain, whole
+from pykernel.estimators.parameters import FOLDS, LEFT_OUT, Must, Parameter, one_of, plain, whole
 from pykernel.parallel import one_thread
 from pykernel.progress import working
 from pykernel.spec.model import Spec
@@ -88,10 +88,10 @@ PARAMETERS = {
     ),
     "cv": Parameter(
         default=5,
-        kind=int,
-        must=whole(2),
-        text="""int
-        Number of folds; for classes, they are stratified. If there are more than 2,000 samples, models are compared on
+        must=FOLDS,
+        text="""int, splitter or list of splits
+        Number of folds; for classes, they are stratified. A splitter of scikit-learn, or a list of pairs (train, test): its test
+        sets are the folds, and each sample must be in exactly one of them. If there are more than 2,000 samples, models are compared on
         2,000 of them, drawn at random.""",
     ),
     "max_iter": Parameter(
@@ -221,7 +221,7 @@ class _TrainedVectors(Expansion):
             return np.asarray((spec.family.int16_functions(spec, x) - middle) / deviation)
 
         with self._named():
-            fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())
+            fold = stratified_folds(folds, min(self._cv, len(X)), self._seed())
         with working("training" if self.progress is True else None):
             trained = vectors.train(
                 vectors.Rows(X, targets, counts / counts.mean()),

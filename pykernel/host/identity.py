@@ -5,6 +5,7 @@ fields that its C struct lacks.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -90,6 +91,8 @@ def identity(spec: Spec) -> Identity:
     # the linear expert's sizes are left out, because its fields, which are facts below, determine them
     sizes = {name: size for name, size in spec.capacities.items() if name not in (EXPERT.text, LAST.text)}
     meaning |= {f"capacity {name}": str(size) for name, size in sizes.items()}
+    # a state holds values by position, so other names, or the same names in another order, give it another meaning
+    meaning |= {f"names of {what}": json.dumps(names) for what, names in spec.names.items() if any(names)}
     meaning |= {f"meaning of {name}": str(revision.meaning) for name, revision in revisions.items()}
     meaning |= {
         f"field {slot.name}": f"{slot.array.scalar} {slot.shape} at {slot.offset}"

@@ -87,7 +87,8 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
     """Merge the states of several devices into one state.
 
     states: name of a device -> its snapshot, or the bytes of its state.  into: the spec of the merged state, by default ``spec``.
-    ``into`` may differ from ``spec`` in the budget and in parameters that do not change the meaning of a state.
+    ``into`` may differ from ``spec`` in the budget and in parameters that do not change the meaning of a state.  The order
+    of the states does not change the result.
 
     Cost: O(K F^3) for the sums of K devices with F features.  A merge by answers uses at most ASKED inputs in total.
     Each input costs one prediction by every device, and ROUNDS updates and predictions of the new model.  Raises
@@ -97,7 +98,10 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
     require_meaning(spec, into, "the merged state")
     if len(states) < 2:
         raise UserError(f"{spec.name}: the number of states is {len(states)}; give two or more, one from each device")
-    devices = {name: _device(spec, name, data) for name, data in states.items()}
+    given = {name: _device(spec, name, data) for name, data in states.items()}
+    # sums are rounded, and questions are drawn, one device after the other: an order of their own makes the result the same
+    # in whatever order the states are given
+    devices = {name: given[name] for name in sorted(given, key=lambda name: (bytes(given[name].memory.bytes), name))}
     way = _way(spec)
     deviations: Mapping[str, float | None] = dict.fromkeys(devices)
     left = None
@@ -107,7 +111,7 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
         model = (add_sums if way == "sums" else mean_weights)(spec.inner, into.inner, devices)
     outer = HostModel(into)
     outer.memory.copy_from(model.memory, into.inner.program.persistent)
-    return Merged(into, snapshot.as_file(outer), way, deviations, left)
+    return Merged(into, snapshot.save(outer), way, {name: deviations[name] for name in states}, left)
 
 
 def _way(spec: Spec) -> str:

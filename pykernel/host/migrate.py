@@ -55,13 +55,15 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
             target, source = model.memory.field(name), memory.field(name)
             both = tuple(slice(min(sizes)) for sizes in zip(target.shape, source.shape, strict=True))
             target[both] = source[both]
+        for name, unit, power in struct.units:
+            model.memory.field(name)[...] *= (getattr(new.config, unit) / getattr(old.config, unit)) ** power
     if not snapshot.is_valid(new, model.memory, engine):
         raise UserError(
             f"{where}: holds a number that is beyond a limit of {new.name}; give {new.name} the limits of {old.name}"
             f"{_told(_changes(old, new))}"
         )
     vectors = int(model.memory.field("n")[0]) if budget is not None else None
-    return Migrated(snapshot.as_file(model, stored.sequence), tuple(_changes(old, new)), vectors, removed)
+    return Migrated(snapshot.save(model, stored.sequence), tuple(_changes(old, new)), vectors, removed)
 
 
 def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | None) -> tuple[Memory, int]:
@@ -89,10 +91,12 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
 
 
 def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
-    """Return the facts that decide what the values in a state mean, except for the capacity of this name and the types,
-    shapes and offsets of fields.
+    """Return the facts that decide what the values in a state mean, except for names, the capacity of this name, units that
+    ``migrate`` converts, and the types, shapes and offsets of fields.
     """
-    facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
+    units = (parameter for struct in spec.program.persistent for _, parameter, _ in struct.units)
+    left = {f"capacity {capacity}", *units, *(f"names of {what}" for what in spec.names)}
+    facts = {name: fact for name, fact in identity(spec).meaning.items() if name not in left}
     fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}
     return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
 

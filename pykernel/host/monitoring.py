@@ -82,9 +82,9 @@ class Monitoring(Run):
         if self.rows < self._keeps:
             self._first.append(x[: self._keeps - self.rows])
 
-    def went_on(self) -> None:
+    def went_on(self, asked: int = 0) -> None:
         """Record that the model had already learned before this run, and how much of the warm-up is left."""
-        super().went_on()
+        super().went_on(asked)
         if self.alarms is not None:
             self.warm, self._keeps = max(0, self.warm - int(self.model.memory.field("watched")[0])), 0
 

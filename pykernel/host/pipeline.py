@@ -52,8 +52,9 @@ class Pipeline:
         model or stage, and its array in ``whole``, the device's memory.
         """
         for part in (self.simulation.model.memory, *([] if self.stage is None else [self.stage.memory])):
-            for slot in part.layout.slots:
-                yield part.field(slot.name), whole.field(slot.name)
+            for struct in part.structs:
+                for name in struct.fields:
+                    yield part.field(name), whole.field(name)
 
     def memory(self) -> Memory:
         """Return the device's memory after the rows run so far."""
@@ -66,7 +67,8 @@ class Pipeline:
         """Continue from a device's memory."""
         for part, place in self._fields(memory):
             part[...] = place
-        self.simulation.went_on()
+        asked = 0 if self.stage is None or not self.spec.forecasts else len(self.stage.asked())
+        self.simulation.went_on(asked)
 
     def run(
         self,

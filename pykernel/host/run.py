@@ -88,7 +88,7 @@ class Run:
         self.classes = spec.label.classes or ()
         self._shape = program.label_array(spec.capacities).shape
         self._dtype = spec.label_number
-        self.goes_on = False
+        self.goes_on, self._asked = False, 0
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.missing = np.zeros(spec.dim, np.int64)  # for each input: number of rows in which it is missing
         self.outside = Outside(spec)
@@ -150,7 +150,9 @@ class Run:
 
     def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
         """Take the next samples, with inputs and labels as in a Batch, and yield the steps."""
-        start = 0
+        start = min(self._asked, len(x))
+        if start:
+            self._remember(x[:start], y[:start])
         while start < len(x):
             end = len(x)
             if self.refresh_every:
@@ -163,6 +165,19 @@ class Run:
             if self.train_every and self._labels_since == self.train_every:
                 self.train()
             start = end
+
+    def _remember(self, x: np.ndarray, y: np.ndarray) -> None:
+        """Take rows about which the model was asked before this run, and learn those whose labels are due."""
+        self._asked -= len(x)
+        x = np.concatenate([self._waiting_x, x.astype(self.spec.number)])
+        y = np.concatenate([self._waiting_y, y.astype(self._dtype)])
+        due = max(0, len(x) - self.delay)
+        known = np.flatnonzero(~self._missing(y[:due]))
+        if self.spec.program.learns:
+            for status in self.model.update(x[known], y[known]):
+                self.statuses[self.spec.program.status(status)] += 1
+            self._labels_since += len(known)
+        self._waiting_x, self._waiting_y = x[due:], y[due:]
 
     def _until_training(self, y: np.ndarray) -> int:
         """Return the number of rows to run before the next training.
@@ -210,9 +225,13 @@ class Run:
             for visit in visits:
                 self.visited += int((self.model.visit(visit, x[known], y[known]) >= 0).sum())
 
-    def went_on(self) -> None:
-        """Record that the model had already learned before this run.  The report then gives no advice."""
-        self.goes_on = True
+    def went_on(self, asked: int = 0) -> None:
+        """Record that the model had already learned before this run.  The report then gives no advice.
+
+        asked: how many of the next rows the model was asked about before this run; these rows are not predicted again, but
+        their labels are learned when they are due.
+        """
+        self.goes_on, self._asked = True, asked
 
     @property
     def visits(self) -> list[str]:
@@ -229,6 +248,8 @@ class Run:
         """Return a Boolean array with the shape of y, which is True for the labels that the model can learn."""
         if self.classes:
             return (y >= 0) & (y < len(self.classes))
+        if not self.spec.program.learns:  # no label reaches the device, so none is beyond a limit
+            return np.asarray(np.isfinite(y))
         return np.asarray(self.spec.within_limit(y))
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:

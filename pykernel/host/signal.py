@@ -63,10 +63,7 @@ class SignalStage:
         if len(raw):
             learn, look = self.program.entry("push"), self.program.entry(reading)
             self.executor.rows(raw, statuses, learn=learn, look=look, states=values)
-        if self.program.is_int16:
-            unit = self.spec.feature_units[reading == "signal"]
-            values = np.where(values == NO_COUNT, np.nan, values * unit)
-        return statuses, values
+        return statuses, self._told(values, reading == "signal")
 
     def truths(self, measured: np.ndarray) -> np.ndarray:
         """Return the true values of the forecasts, as the device learns them.
@@ -79,6 +76,36 @@ class SignalStage:
         counts = np.rint(measured[:, at] / self.spec.feature_units[0][at]).astype(np.int64)
         told = counts * self.config.label_factor >> self.config.label_places
         return np.asarray(told * 2.0**-self.spec.label_shift)
+
+    def asked(self) -> np.ndarray:
+        """Return the features of the newest steps whose true values are not known yet, oldest first, (at most ahead, DIM).
+
+        The stage keeps measures, not features, so a copy of the stage is set back to each of these steps.
+        """
+        assert self.spec.signal is not None
+        past, steps = SignalStage(self.spec), int(self.memory.field("steps")[0])
+        features = np.zeros((min(self.spec.signal.ahead, max(0, steps - self.config.oldest)), self.spec.dim))
+        for ago in range(len(features)):
+            past.memory.copy_from(self.memory)
+            past.memory.field("steps")[0] -= ago
+            past.memory.field("latest")[0] = (self.memory.field("latest")[0] - ago) % len(self.memory.field("kept"))
+            if self.config.has_periods:
+                rows = int(self.memory.field("gathered")[0]) + ago * self.spec.signal.step
+                past.memory.field("clock")[...] = (self.memory.field("clock") - rows) % self.config.period
+            features[-1 - ago] = past.read("remade")
+        return features
+
+    def read(self, reading: str) -> np.ndarray:
+        """Return what a reading says of the newest step, in the units of the data."""
+        values = self.program.reading(reading, self.memory)
+        self.executor.call(self.program.entry(reading), values)
+        return self._told(values, reading != "measures")
+
+    def _told(self, values: np.ndarray, features: bool) -> np.ndarray:
+        """Return counts of an int16 stage in the units of the data, and other values as they are."""
+        if not self.program.is_int16:
+            return values
+        return np.where(values == NO_COUNT, np.nan, values * self.spec.feature_units[features])
 
     def gap(self, missing: int) -> int:
         """Tell the stage that rows are missing, as NAME_gap does. Returns the status."""
@@ -254,7 +281,8 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
     """Yield, in batches, the samples that a model gets from recorded rows.  With a signal stage, each step gives one
     sample: the step's features and a label.
 
-    stage: the signal stage that takes the raw rows.  The label of a forecast is the measure ``ahead`` steps later, or
+    stage: the signal stage that takes the raw rows.  If it has taken rows before, forecasts that wait for their labels come
+    first.  The label of a forecast is the measure ``ahead`` steps later, or
     NaN if the recording ends earlier or a row in between is refused.  If labels come from the firmware, a step's label
     is the label of its last raw row.
     """
@@ -272,7 +300,9 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
             before += len(batch.x)
         return
     beside, ahead = SignalStage(spec), spec.signal.ahead
-    x, truth, position = np.zeros((0, spec.dim)), np.zeros(0), 0
+    beside.memory.copy_from(stage.memory)
+    x, position = stage.asked(), 0
+    truth = np.zeros(len(x))  # known before, and no later step waits for it
     for batch in batches:
         done: list[tuple[np.ndarray, np.ndarray]] = []
         both = zip(stage.recorded(batch.x), beside.recorded(batch.x, "measures"), strict=True)

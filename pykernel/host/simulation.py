@@ -49,6 +49,8 @@ class Simulation(Run):
         self.simple = Simple(spec, delay, until)
         # for each label: whether a value is already known
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
+        self.unscored, self._unscored_why = {"inputs": 0, "labels": 0}, ""
+        """Labelled rows without an error, because the model refuses their inputs or their labels."""
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
         # the errors if each refused row gets the previous answer
@@ -82,6 +84,7 @@ class Simulation(Run):
         The simple predictors learn the released labels.
         """
         waiting = len(y) - len(asked)
+        self._count_unscored(asked, x[waiting:], y[waiting:])
         if self.classes:
             known = np.where(self._valid(released), released, -1)
             guesses = np.column_stack([asked, self.simple.step(x, y, waiting, as_table(known))[:, :, 0]])
@@ -112,6 +115,14 @@ class Simulation(Run):
         for i, one in enumerate(self.each):
             one.add(errors[:, :, i])
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
+
+    def _count_unscored(self, asked: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        labelled, unanswered = ~self._missing(y), self._missing(asked)
+        beyond = labelled & ~as_table(self._valid(y)).all(axis=1)
+        self.unscored["inputs"] += int((labelled & unanswered & ~beyond).sum())
+        self.unscored["labels"] += int(beyond.sum())
+        if beyond.any() and not self._unscored_why:
+            self._unscored_why = self._reason("REFUSED_LABEL", x[beyond][0], y[beyond][0])
 
     def _standing(self, answers: np.ndarray, there: np.ndarray) -> np.ndarray:
         """Return the answers, (rows, labels), with each missing answer replaced by the latest answer before it."""
@@ -194,6 +205,7 @@ class Simulation(Run):
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
         statuses: number of updates with each status or, for a model that does not learn, number of predictions with
         each status.
+        unscored: numbers of labelled rows that have no error, because the model refused their inputs or their labels.
         advice: the result of ``advice``, which gets the argument ``trial``.
         log_loss: for a model with probabilities, the mean of -log p of the true class, for the model and for the
         classes' frequencies so far.
@@ -218,6 +230,7 @@ class Simulation(Run):
             "labelled": self.rows - self.unlabelled,
             "unlabelled": self.unlabelled,
             "waiting": self.waiting,
+            "unscored": self.unscored,
             **self._told(),
             **(trained if self.trains else {}),
             **({"leave_one_out": self.leave_one_out()} if readable and self.train_every else {}),
@@ -228,8 +241,12 @@ class Simulation(Run):
             **self._losses_told(),
             "advice": [] if self.goes_on else advice(self, trial),
             "verdict": self._verdict(),
-            "warnings": [*filter(None, [self.coarse, self.warning])],
+            "warnings": [*filter(None, [self._unscored_told(), self.coarse, self.warning])],
         }
+
+    def _unscored_told(self) -> str:
+        many, labelled = self.unscored["labels"], self.rows - self.unlabelled
+        return f"{many:,} of {labelled:,} labelled rows are not scored: {self._unscored_why}" if many else ""
 
     def _parts(self, errors: Errors) -> dict[str, Any]:
         return {"all": self.summary(errors), "second_half": self.summary(errors, self.rows // 2)}

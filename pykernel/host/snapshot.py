@@ -2,15 +2,12 @@
 
 A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, size of the state in
 bytes); the model's bytes as in C; and the CRC-32 of the first two parts.  Numbers are little-endian.
-
-When the host writes a snapshot to a file, it appends the names of columns and classes, in their order, as a fourth part: magic,
-version, JSON, CRC-32.  A device neither writes nor reads this part.  Everything that is loaded is untrusted input.
+Everything that is loaded is untrusted input.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -25,16 +22,12 @@ from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
-from pykernel.spec.base import Names, require_order
-from pykernel.spec.model import Spec, visible_name
+from pykernel.spec.model import Spec
 
 MAGIC = b"PKSN"
 VERSION = 1
 HEADER = struct.Struct("<4sIIII")
 TRAILER = struct.Struct("<I")
-NAMES_HEADER = struct.pack("<4sI", b"PKNM", 1)  # magic, version
-NAMES_LIMIT = 2**20
-"""Maximum number of bytes that a spec's names can take in a file."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,6 @@ class Snapshot:
     state_hash: int  # the value that NAME_hash returns
     memory: Memory = field(repr=False)
     fields: dict[str, np.ndarray] = field(repr=False)  # the model's fields; scalars have the shape (1,)
-    names: Names = field(default_factory=dict)  # empty for a snapshot from a device, which writes no names
 
     def ranges(self) -> list[dict[str, Any]]:
         """Return a dict for each field: its name, its shape, its number of nonzero values, and its smallest and largest value."""
@@ -88,51 +80,23 @@ def _sealed(body: bytes) -> bytes:
     return body + TRAILER.pack(zlib.crc32(body))
 
 
-def _names(spec: Spec, data: bytes, where: str) -> Names:
-    """Return the names that follow a snapshot, or an empty dict if no names follow. Raises UserError if the names are
-    invalid.
-    """
-    text = data[len(NAMES_HEADER) : -TRAILER.size]
-    try:
-        if data and _sealed(NAMES_HEADER + text) != data:
-            raise ValueError(data)
-        found = json.loads(text) if data else {}
-        return {what: tuple(name and visible_name(name) for name in names) for what, names in found.items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise UserError(
-            f"{where}: the names after the state are damaged, or were written by another version of pykernel; to read the "
-            f"state without names, keep only the first {snapshot_bytes(spec)} bytes"
-        ) from None
-
-
-def as_file(model: HostModel, sequence: int = 0) -> bytes:
-    """Return the snapshot of ``save``, followed by the spec's names, if the spec has any.  A device does not read the
-    names.
-    """
-    names = model.spec.names
-    behind = _sealed(NAMES_HEADER + json.dumps(names, ensure_ascii=False).encode())
-    return save(model, sequence) + (behind if any(map(any, names.values())) else b"")
-
-
 def saved(spec: Spec, memory: Memory) -> bytes:
     """Return the bytes of a file that holds this memory."""
     model = HostModel(spec)
     model.memory = memory
-    return as_file(model)
+    return save(model)
 
 
 def load(model: HostModel, data: bytes) -> None:
     """Load a snapshot into the model.  The model's working memory becomes zero.
 
-    Raises UserError if NAME_load would refuse the snapshot, or if the names after the snapshot are invalid or contradict the spec.
-    The model is then unchanged.
+    Raises UserError, and leaves the model unchanged, if NAME_load would refuse the snapshot.
     """
     model.memory.copy_from(read(model.spec, data, engine=model.engine).memory)
 
 
 def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
-    """Read a snapshot.  Raises UserError if NAME_load would refuse it, or if the names after the snapshot are invalid or
-    contradict the spec.
+    """Read a snapshot.  Raises UserError if NAME_load would refuse it.
 
     where: the beginning of the error's message.
     """
@@ -148,14 +112,14 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
         raise UserError(f"{where}: has format {version}; this version of pykernel reads only format {VERSION}")
     if found_kind != state_kind:
         raise UserError(
-            f"{where}: is a state of kind {found_kind:08x}, but {spec.name} needs kind {state_kind:08x}: give the spec from "
-            "which the firmware was generated, or convert the state with pykernel state migrate"
+            f"{where}: is a state of kind {found_kind:08x}, but {spec.name} needs kind {state_kind:08x}: another rule or size, or "
+            "other names of inputs, labels or classes, or another order of these; give the spec from which the firmware was "
+            "generated, or convert the state with pykernel state migrate"
         )
-    data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
-    if count != end or len(data) < snapshot_bytes(spec) or behind[:4] not in (b"", NAMES_HEADER[:4]):
+    if count != end or len(data) != snapshot_bytes(spec):
         raise UserError(
-            f"{where}: has {len(data) + len(behind)} bytes, and its header says that the state has {count}; a snapshot of "
-            f"{spec.name} has {snapshot_bytes(spec)} bytes, with a state of {end}"
+            f"{where}: {'is longer' if len(data) > snapshot_bytes(spec) else f'has {len(data)} bytes'}, and its header says that "
+            f"the state has {count}; a snapshot of {spec.name} has {snapshot_bytes(spec)} bytes, with a state of {end}"
         )
     if _sealed(data[: -TRAILER.size]) != data:
         raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); use the other slot")
@@ -164,11 +128,9 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
         raise UserError(
             f"{where}: holds a number that learning cannot produce, although its CRC-32 is right; do not use it"
         )
-    names = _names(spec, behind, where)
-    require_order(names, spec.names, where, spec.name)
     slots = [slot for slot in memory.layout.slots if slot.struct and slot.offset < end]
     return Snapshot(
-        state_kind, sequence, zlib.crc32(state), memory, {slot.name: memory.field(slot.name) for slot in slots}, names
+        state_kind, sequence, zlib.crc32(state), memory, {slot.name: memory.field(slot.name) for slot in slots}
     )
 
 
@@ -179,8 +141,8 @@ def snapshot_bytes(spec: Spec) -> int:
 
 
 def most_bytes(spec: Spec) -> int:
-    """Return the largest size of a file that can hold a state of the model."""
-    return snapshot_bytes(spec) + NAMES_LIMIT
+    """Return how many bytes of a file to read: one more than a snapshot has, so that a longer file is recognised."""
+    return snapshot_bytes(spec) + 1
 
 
 def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tuple[str, int, tuple[int, ...]]]:

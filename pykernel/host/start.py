@@ -58,8 +58,7 @@ def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
     found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
-    unnamed = "" if found.names else " (it has no names of columns and classes, so their order is not checked)"
-    watch.tell(f"start    the state {found.state_hash:08x} of {path}{unnamed}")
+    watch.tell(f"start    the state {found.state_hash:08x} of {path}")
     return found.memory
 
 

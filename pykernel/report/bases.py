@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from pykernel.errors import shown_option
 from pykernel.report import figures
 from pykernel.report.common import Asked, inside, what_was_asked
 from pykernel.report.document import Document, Facts, Section, Sentence, Table
-from pykernel.telling import assumption_lines, formatted_number, percent, simple_errors
+from pykernel.telling import assumption_lines, formatted_number, path_word, percent, simple_errors
 
 
 def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
@@ -84,7 +83,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
         Section("Warnings", [Sentence(text) for text in report["warnings"]]),
         *inside(model),
     ]
-    then = [f"pykernel generate {quote(report['spec'])} -o out/"] if report["spec"] else []
+    then = [f"pykernel generate {path_word(report['spec'])} -o out/"] if report["spec"] else []
     return Document(f"basis of {n:,} vectors", said, sections, good, then)
 
 

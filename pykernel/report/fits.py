@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from shlex import quote
 from typing import Any
 
 from pykernel.errors import shown_option
@@ -14,6 +13,7 @@ from pykernel.telling import (
     cross_validation_phrase,
     data_sentences,
     formatted_number,
+    path_word,
     percent,
     root_of_mean_square,
     rows_with_unit,
@@ -72,7 +72,7 @@ def fitted(
         *inside(model),
     ]
     good = ours is not None and ours < simple[name]
-    then = [f"pykernel generate {quote(report['spec'])} -o out/"] if report["spec"] else []
+    then = [f"pykernel generate {path_word(report['spec'])} -o out/"] if report["spec"] else []
     return Document(f"fit of {report['name']}: {rows_with_unit(report)}", said, sections, good, then)
 
 

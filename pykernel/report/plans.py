@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from shlex import quote
 from typing import Any
 
 from pykernel.errors import shown_option
@@ -32,6 +31,7 @@ from pykernel.telling import (
     missing_input_errors_sentence,
     model_sentence,
     monitor_sentence,
+    path_word,
     percent,
     ratio_to_simple,
     rows_with_unit,
@@ -115,12 +115,12 @@ def planned(
         *inside(model),
     ]
     spec, names, late = (
-        quote(report["spec"]),
-        " ".join(map(quote, read_from[0])),
+        path_word(report["spec"]),
+        " ".join(map(path_word, read_from[0])),
         f" --delay {read_from[1]}" * (read_from[1] > 0),
     )
     state = None if winner["learning"] else report["states"].get("planned")
-    start = f" --start {quote(state)}" if state else ""
+    start = f" --start {path_word(state)}" if state else ""
     then = [f"pykernel check {spec}", f"pykernel generate {spec}{start} -o out/"]
     # a model with a saved state does not learn on the device, but it would learn in a simulation
     if state is None:

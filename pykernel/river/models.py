@@ -486,9 +486,12 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         score
             The number that the device's ``NAME_novelty`` writes, from -64 to 64. It is about 0 for usual rows, and
             grows with the logarithm of an unusual row's distance from the usual rows. For an input beyond
-            ``input_max_abs``, it is NaN, with a warning.
+            ``input_max_abs``, it is NaN, with a warning.  During the warm-up, it is at most 0, as for usual rows: a
+            model that has learned hardly anything cannot tell which rows are unusual.
         """
-        return float(self._asked(x, "novelty")[0])
+        score = float(self._asked(x, "novelty")[0])
+        warm = self.model_.memory.field("watched")[0] >= self.spec_.novelty.warmup
+        return score if warm else min(score, 0.0)
 
     @property
     def alarm_(self) -> bool:

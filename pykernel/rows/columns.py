@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.rows.arrays import Part
-from pykernel.rows.text import is_number, shown_cell
+from pykernel.rows.text import is_number, number_of, shown_cell
 
 NUMBERS = 0.95
 """A column holds numbers if at least this fraction of its non-missing cells are numbers."""
@@ -187,7 +188,7 @@ class Column:
         text = isinstance(cells, list)
         values: np.ndarray | None
         try:
-            values = np.array([float(cell) if cell else math.nan for cell in cells]) if text else cells
+            values = np.array([number_of(cell) if cell else math.nan for cell in cells]) if text else cells
         except ValueError:
             values = None
         if values is None or (text and np.isnan(values).sum() != cells.count("")):
@@ -286,7 +287,7 @@ class Column:
         if not text:
             return math.nan
         try:
-            value = float(text)
+            value = number_of(text)
         except ValueError:
             value = math.nan
         if not math.isnan(value):
@@ -333,6 +334,8 @@ def other_notation(cell: str) -> str:
         )
     if ("," in cell or "'" in cell) and is_number(re.sub("[.,']", "", cell)):
         return "write the number without a thousands separator"
+    if is_number(unicodedata.normalize("NFKC", cell).replace("_", "")):
+        return "write the number in the digits 0 to 9, without underscores"
     return "write the number without its unit" if UNIT.fullmatch(cell) else ""
 
 

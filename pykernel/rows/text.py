@@ -323,9 +323,16 @@ def _remedy(header: Sequence[str], column: str) -> str:
     return f"it names {names}; name one of these, or change the header"
 
 
+def number_of(cell: str) -> float:
+    """Return a cell's number.  Raises ValueError for ``24_03`` and for digits of other scripts, which ``float`` would take."""
+    if "_" in cell or not cell.isascii():
+        raise ValueError(cell)
+    return float(cell)
+
+
 def is_number(cell: str) -> bool:
     try:
-        float(cell)
+        number_of(cell)
     except ValueError:
         return False
     return True

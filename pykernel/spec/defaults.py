@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal, NamedTuple
 
-from pykernel.spec.sections import CPUS, DIM_LIMIT, fpu_of
+import numpy as np
+
+from pykernel.spec.sections import CPUS, DIM_LIMIT, Label, fpu_of
 
 Content = Mapping[str, Any]
 Sections = dict[str, dict[str, Any]]
@@ -197,6 +199,19 @@ RECIPES = tuple(_read())
 """Groups of recipes.  All recipes in a group have the same ``lacks``."""
 
 
+def round_limit(values: np.ndarray) -> float:
+    """Return twice the largest magnitude, rounded up to 1, 2 or 5 times a power of 10."""
+    most = 2 * max(float(np.abs(values[np.isfinite(values)]).max(initial=0.0)), 1e-6)
+    decade = 10.0 ** math.floor(math.log10(most))
+    return float(f"{next(decade * step for step in (1, 2, 5, 10) if decade * step >= most):.1g}")
+
+
+def label_limit(labels: np.ndarray) -> dict[str, float]:
+    """Return [label] max_abs for such labels as a dict, which is empty if the default limit of every rule is large enough."""
+    limit = round_limit(labels)
+    return {"max_abs": max(limit, LABEL_LIMIT)} if limit > Label.model_fields["max_abs"].default else {}
+
+
 def groups(task: str, int16: bool) -> list[list[Recipe]]:
     """Return the groups of recipes for a task."""
     return [rows for rows in RECIPES if (rows[0].task, rows[0].int16) == (task, int16)]
@@ -204,8 +219,8 @@ def groups(task: str, int16: bool) -> list[list[Recipe]]:
 
 STAGED = groups("number", False)[-1][0].sections
 """The sections of a default recipe for labels that are numbers, including the sections of the stages."""
-INPUT_LIMIT = float(STAGED["input"]["max_abs"])
-"""Default limit of raw inputs.  The limit can be this large because the model computes with standardised inputs."""
+INPUT_LIMIT, LABEL_LIMIT = (float(STAGED[section]["max_abs"]) for section in ("input", "label"))
+"""Default limits of raw inputs and labels.  They can be this large because the model computes with standardised numbers."""
 
 
 @dataclass(frozen=True)

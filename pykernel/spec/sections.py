@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
 NAME_LIMIT, FORMULA_LIMIT = 100, 1000
-RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
+RANGE = re.compile(r"(.*?)([0-9]{1,30})\.\.(\1)([0-9]{1,30})")
 """A range of numbered columns in a spec, such as "x0..x63"."""
+LIKE_RANGE = re.compile(r".*[0-9]\s*\.\.+.*[0-9]")
+"""A mistyped range: without this check it would be the name of one input."""
 
 ROWS_LIMIT = 2**16
 """Maximum number of rows in a table of a spec, and of numbers in a row."""
@@ -85,6 +87,11 @@ def in_range(name: Any) -> list[Any]:
     """Return the names that a range such as "x0..x63" stands for, or [name] for anything else.  Raises ValueError."""
     found = RANGE.fullmatch(name) if isinstance(name, str) else None
     if found is None:
+        if isinstance(name, str) and LIKE_RANGE.fullmatch(name):
+            raise ValueError(
+                f"holds {shown_value(name)}, which is not a range of names: in a range, two dots stand between two names that differ "
+                'in their last number, as in "x0..x63"; if a column has this name, rename the column'
+            )
         return [name]
     before, first, _, last = found.groups()
     count = int(last) - int(first) + 1

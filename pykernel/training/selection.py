@@ -11,7 +11,7 @@ W R O(l^4).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
@@ -124,6 +124,22 @@ class GroupFolds(int):
         """
         groups = self.groups[at]
         return GroupFolds(min(self, len(np.unique(groups))), groups)
+
+
+def folds_of_splits(splits: Iterable[Any], samples: int) -> GroupFolds:
+    """Return the folds of a list of pairs (train, test), as scikit-learn's splitters yield them: a fold for each test set.
+
+    Raises UserError unless each sample is in exactly one of two or more test sets.
+    """
+    fold, tests = np.full(samples, -1), list(splits)
+    try:
+        for k, (_, test) in enumerate(tests):
+            fold[test] = np.where(fold[test] < 0, k, samples)  # no fold has the number ``samples``
+    except (IndexError, TypeError, ValueError):
+        fold[:] = -1
+    if len(tests) < 2 or not ((fold >= 0) & (fold < samples)).all():
+        raise UserError("cv: each sample must be in exactly one of two or more test sets")
+    return GroupFolds(len(tests), fold)
 
 
 def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:

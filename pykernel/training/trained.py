@@ -13,6 +13,7 @@ from pykernel.dialect import PRECISIONS
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import require_order
+from pykernel.spec.defaults import label_limit
 from pykernel.spec.families.int16_scales import in_eight_bits
 from pykernel.spec.model import Spec, make_spec, shown_value, visible_name
 from pykernel.spec.sections import SQUARED
@@ -117,7 +118,7 @@ def content(
         if seen is not None and machine.function in kernel_settings.HIDDEN:
             machine = replace(machine, seen=seen)
         ranges = {"max_abs": _limits(machine, precision, largest, max_abs)}
-    label = _label(machine, classes)
+    label = _label(machine, classes, None if int16 else _seen(machine) if seen is None else seen)
     own = {"inputs": machine.columns or (), "classes": class_names(machine.classes or ())}
     require_order(own, {"inputs": columns or (), "classes": classes or ()}, where, "the list given")
     return {
@@ -190,13 +191,16 @@ def lists(**arrays: np.ndarray | None) -> dict[str, Any]:
     return {name: values.tolist() for name, values in arrays.items() if values is not None}
 
 
-def _label(machine: Machine, classes: Sequence[str] | None) -> dict[str, Any] | None:
-    """Return the section [label], or None if the machine predicts a number.  classes: names of the classes, if given."""
+def _label(machine: Machine, classes: Sequence[str] | None, seen: np.ndarray | None) -> dict[str, Any] | None:
+    """Return the section [label], or None if it would be empty.  classes: names of the classes, if given.  seen: inputs for which
+    the machine's predictions show how large labels are.
+    """
     where = machine.source
     if machine.classes is None:
         if classes is not None:
             raise UserError(f"{where}: predicts numbers, so it has no classes to name; leave out the names")
-        return machine.label or ({"outputs": len(machine.bias)} if len(machine.bias) > 1 else None)
+        limit = {} if seen is None else label_limit(machine.functions(machine.scaled(seen)))
+        return machine.label or {**({"outputs": len(machine.bias)} if len(machine.bias) > 1 else {}), **limit} or None
     if classes is not None and len(classes) != len(machine.classes):
         raise UserError(f"{where}: has {len(machine.classes)} classes, but {len(classes)} names are given for them")
     return {"classes": class_names(machine.classes) if classes is None else list(classes)}

@@ -22,6 +22,7 @@ from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, a
 from pykernel.rows.frames import logged
 from pykernel.rows.recordings import Recordings, each_part
 from pykernel.rows.text import is_number, read_parts
+from pykernel.spec.defaults import label_limit
 from pykernel.spec.missing import WORDS
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import gaps_sentence, raise_first_error
@@ -96,7 +97,9 @@ class LabelledTable:
 
     def label(self) -> dict[str, Any]:
         """Return [label] of the spec."""
-        return {"column": self.column, **({"classes": self.classes} if self.classes else {})}
+        if self.classes:
+            return {"column": self.column, "classes": self.classes}
+        return {"column": self.column, **label_limit(self.y)}
 
     @property
     def content(self) -> Content:
@@ -668,13 +671,6 @@ def few_values(values: np.ndarray) -> list[str]:
 
 def finite_values(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
-
-
-def round_limit(values: np.ndarray) -> float:
-    """Return twice the largest magnitude, rounded up to 1, 2 or 5 times a power of 10."""
-    most = 2 * max(float(np.abs(finite_values(values)).max(initial=0.0)), 1e-6)
-    decade = 10.0 ** math.floor(math.log10(most))
-    return float(f"{next(decade * step for step in (1, 2, 5, 10) if decade * step >= most):.1g}")
 
 
 def uneven(x: np.ndarray) -> bool:

@@ -21,6 +21,7 @@ from pykernel.parallel import one_thread
 from pykernel.progress import Show
 from pykernel.request.kinds import Numbers, positive_numbers, words
 from pykernel.rows import ScaledRows
+from pykernel.spec.defaults import round_limit
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
@@ -33,7 +34,6 @@ from pykernel.training.selection import Selection, default_widths, width_name
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
-from pykernel.tuning.tables import round_limit
 from pykernel.workflows.arguments import (
     BASIS_MODELS,
     COARSE,

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from pykernel.report.document import Document, Facts, Found, Section, Sentence, 
 from pykernel.report.figures import Line, Plot
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.telling import byte_count
+from pykernel.telling import byte_count, path_word
 from pykernel.workflows.arguments import write_file
 from pykernel.workflows.check import first_difference
 from pykernel.workflows.requests import Demo
@@ -188,6 +187,6 @@ def _document(result: dict[str, Any], drawn: list[Plot]) -> Document:
         *inside(result["sizes"], "both"),
         Section("Files", [Facts([("report", result["report"]), ("project", copied)])], "both"),
     ]
-    spec, table = quote(result["spec"]), quote(result["csv"])
+    spec, table = path_word(result["spec"]), path_word(result["csv"])
     then = [f"pykernel simulate {spec} {table} --delay 24", f"pykernel generate {spec} -o out/"]
     return Document("Hourly bike rentals, predicted and then learned", "", sections, result["ok"], then)

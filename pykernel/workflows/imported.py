@@ -6,7 +6,6 @@ import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from pykernel.rows.columns import Columns
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.signal import raw_samples_needed
-from pykernel.telling import QUIET, byte_count
+from pykernel.telling import QUIET, byte_count, path_word
 from pykernel.training.distilled import MANY, Distilled, distil
 from pykernel.training.machine import Machine
 from pykernel.workflows.arguments import opened, prefix, write_file
@@ -103,7 +102,7 @@ def run(request: Import) -> Found:
             "in {classes_differ:,} rows; nothing was written".format(data=data, **report["rounding"])
         )
     parts = [_contents_table(report, spec), *_lost_parts(report), *_compared(report), Facts([("spec", report["spec"])])]
-    return Found(report, document_of_parts(*parts, next=[f"pykernel generate {quote(str(out))} -o out/"]), wrong)
+    return Found(report, document_of_parts(*parts, next=[f"pykernel generate {path_word(out)} -o out/"]), wrong)
 
 
 def _labelled(spec: Spec, columns: list[str] | None) -> Spec:

@@ -115,7 +115,7 @@ def merged(request: Merge) -> Merged:
 WAYS = {
     "sums": "the devices' sums were added: the result equals the state of one model that has learned all samples",
     "mean": "the function is the mean of the devices' functions",
-    "answers": "a new model was trained on each device's answers to inputs like those that the device has learned",
+    "answers": "the result is an approximation: a new model was trained on each device's answers to inputs like those that the device has learned",
 }
 """Way of merging -> a sentence about it."""
 

@@ -77,3 +77,24 @@ def test_rows_outside_of_the_training_are_told_with_what_becomes_of_them(
     for data, said in (("usual.csv", ""), ("far.csv", ": these rows are unlike the training rows")):
         line = run("simulate", "m.toml", data)[1].splitlines()[-1]
         assert f"over all rows, where {here:.4g} ± " in line and f" was promised{said}" in f"{line};"
+
+
+def test_labels_in_small_units_are_scored_like_others(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Pa or Wh they are beyond the default limit: ``fit`` and ``plan`` write another, with which the model may learn, too."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 1, (600, 2))
+    y = 1e7 * (np.sin(3 * x[:, 0]) * x[:, 1] + 0.02 * rng.normal(size=600))
+    write("d.csv", x, y)
+    fit = ["fit", "d.csv", "--label", "y", "--set", "training.model=krr", "-n", "16", "-o"]
+    plan = ["plan", "d.csv", "--label", "y", "--trials", "2", "--rules", "rls", "frozen"]
+    assert run(*fit, "m.toml")[0] == run(*fit, "i.toml", "--precision", "int16")[0] == run(*plan)[0] == 0
+    for spec in ("m.toml", "i.toml", "pykernel-plan/planned.toml"):
+        code, out, err = run("simulate", spec, "d.csv", "--json")
+        report = json.loads(out)
+        assert code == 0 and report["all"]["scored"] >= 599 and report["verdict"]["winner"] == "model", err
+    Path("small.toml").write_text('name = "m"\n[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "y"\nmax_abs = 1e6\n')
+    code, out, err = run("simulate", "small.toml", "d.csv")
+    assert code == 0 and "labelled rows are not scored: y is " in " ".join(err.split()), err

@@ -8,8 +8,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
@@ -24,6 +25,7 @@ from pykernel import (
     TrainedKernelClassifier,
     TrainedKernelRegressor,
 )
+from pykernel.errors import UserError
 from pykernel.estimators import base, signal
 from pykernel.spec.model import Spec, keys_of
 
@@ -35,7 +37,7 @@ ALL = [
 
 
 MERE_BORDER = "the most probable class need not be the predicted one: Platt's sigmoids have an order of their own"
-WEIGHTS = "cv is a number of folds, and not splits that are given"
+WEIGHTS = "vectors are chosen among rows, and solutions rounded: rows that are repeated change both"
 EARLIER_ROWS = "the features of a raw sample depend on those before"
 FIXED = {"sigma": 2.0}
 FEW = {"ridge": 1e-4, "widths": "inputs", "standardise": True, "max_iter": 60, "n_init": 1}
@@ -79,7 +81,7 @@ def not_promised(estimator):
     return failing
 
 
-@pytest.mark.in_turn(36)
+@pytest.mark.in_turn(54)
 @pytest.mark.filterwarnings("ignore:.*and a linear model's")
 @parametrize_with_checks(
     [kind() for kind in ALL if not kind.__name__.startswith(("Support", "Trained"))] + OTHERS,
@@ -87,6 +89,34 @@ def not_promised(estimator):
 )
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if "cv" in kind._parameters()])
+@pytest.mark.filterwarnings("ignore:.*and a linear model's")
+def test_folds_are_those_of_a_splitter_or_a_list(kind):
+    """What is left out is predicted by a model of the other samples; whoever is in no test set, or in two, is refused."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 2))
+    y = np.sin(x[:, 0]) + x[:, 1]
+    y = (y > 0) if is_classifier(kind()) else y
+    fixed = {"sigma": 2.0, "ridge": 0.1, "C": 1.0, **FEW}
+    model = kind(**{key: value for key, value in fixed.items() if key in kind._parameters()})
+    splitter = KFold(3, shuffle=True, random_state=0)
+    splits = list(splitter.split(x))
+    one, other = (clone(model).set_params(cv=each).fit(x, y) for each in (splitter, splits))
+    left_out = "cv_predictions_" if hasattr(one, "cv_predictions_") else "loo_predictions_"
+    assert (getattr(one, left_out) == getattr(other, left_out)).all() and (one.predict(x) == other.predict(x)).all()
+    assert not (getattr(one, left_out) == getattr(clone(model).fit(x, y), left_out)).all()
+    for wrong in (
+        splits[:1],
+        splits[:2],
+        [*splits, splits[0]],
+        TimeSeriesSplit(3),
+        [(splits[0][0], [900])] * 2,
+        [7, 8],
+    ):
+        with pytest.raises(UserError, match="each sample must be in exactly one of two or more test sets"):
+            clone(model).set_params(cv=wrong).fit(x, y)
 
 
 @pytest.mark.parametrize("module", sorted({kind.__module__ for kind in ALL}))

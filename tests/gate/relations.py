@@ -6,7 +6,9 @@ holds for a rule that is registered tomorrow.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import pickle
 import re
 import threading
@@ -22,8 +24,14 @@ from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.identity import identity
 from pykernel.host.merging import merge
+from pykernel.host.migrate import migrate
 from pykernel.host.model import HostModel
+from pykernel.host.pipeline import Pipeline
+from pykernel.host.recording import Recorded
+from pykernel.host.run import Steps
+from pykernel.host.simulation import Simulation
 from pykernel.spec.model import Spec, make_spec
+from pykernel.telling import SILENT
 from tests.support.every_model import accepted
 from tests.support.random_calls import Samples
 
@@ -163,6 +171,66 @@ def cut_and_resumed(case: Case) -> Iterator[str]:
             yield f"{how.__name__.replace('_', ' ')}: answers or statuses differ"
         if case.state(model) != case.state(once):
             yield f"{how.__name__.replace('_', ' ')}: the state differs"
+
+
+@relation(RELATIONS)
+def simulated_in_parts(case: Case) -> Iterator[str]:
+    """A recording with holes, stopped after any row and started again from the state that was saved: the answers and the state of
+    one run."""
+    if not case.program.persistent:
+        return
+    (x, y), holes = case.plain, case.rng.random(case.rows) < 0.03
+    x, known = np.where(holes[:, None], np.nan, x), y if y.size else np.zeros(case.rows)
+
+    def run(start: bytes | None, a: int, b: int) -> tuple[bytes, list[np.ndarray]]:
+        pipeline, answers = Pipeline(case.spec), list[np.ndarray]()
+        if start is not None:
+            pipeline.go_on(snapshot.read(case.spec, start).memory)
+        take = pipeline.simulation.run
+
+        def kept(*rows: np.ndarray) -> Iterator[Steps]:
+            for steps in take(*rows):
+                answers.append(steps.predictions)
+                yield steps
+
+        pipeline.simulation.run = kept  # type: ignore[method-assign]
+        labels = None if case.spec.forecasts or case.spec.inner.program.label_kind == "none" else known[a:b]
+        pipeline.run(Recorded(case.spec, (x[a:b], labels)), SILENT)
+        return snapshot.saved(case.spec, pipeline.memory()), answers
+
+    once, cuts = run(None, 0, case.rows), sorted(case.rng.choice(np.arange(1, case.rows), 4, replace=False).tolist())
+    state, answers = None, []
+    for a, b in itertools.pairwise([0, *cuts, case.rows]):
+        state, more = run(state, a, b)
+        answers += more
+    if state != once[0]:
+        yield f"started again after rows {cuts}, the state differs"
+    if np.concatenate(answers).tobytes() != np.concatenate(once[1]).tobytes():
+        yield f"started again after rows {cuts}, the answers differ"
+
+
+@relation(DECLARED)
+def a_labelled_row_is_scored_or_counted(case: Case) -> Iterator[str]:
+    """Of several labels, inputs and both beyond any limit: no row is left out in silence, and none because of a limit that only
+    learning has."""
+    (x, y), spec = case.plain, case.spec
+    if spec.program.label_kind == "none" or spec.signal is not None or spec.label.classes:
+        return
+    y = y.copy() if y.size else np.ones(case.rows)
+    y[10::7] *= 1e30
+    x[12::5, 0] = np.nan
+    simulation = Simulation(spec)
+    for _ in simulation.run(x, y):
+        pass
+    report = simulation.report()
+    scored, unscored = report["all"]["scored"], report["unscored"]
+    # nothing is scored before the first label is known
+    if scored + sum(unscored.values()) not in (report["labelled"], report["labelled"] - 1):
+        yield f"of {report['labelled']} labelled rows {scored} are scored and {unscored} are not"
+    if not case.program.learns and unscored["labels"]:
+        yield f"{unscored['labels']} labels are not scored although the model learns none"
+    if bool(unscored["labels"]) != any("labelled rows are not scored" in each for each in report["warnings"]):
+        yield "labels that are not scored are not told"
 
 
 @relation(RELATIONS)
@@ -477,6 +545,53 @@ UNMERGED = "uses forgetting|does not show which inputs"
 
 
 @relation(DECLARED)
+def names_and_their_order_belong_to_a_state(case: Case) -> Iterator[str]:
+    """With other names of inputs or classes, or another order of them, a state is of another kind, which the device refuses.  Where
+    names were only replaced in place, ``state migrate`` converts it, byte for byte."""
+    content, width = case.content, case.spec.dim
+    if case.spec.signal is not None or not case.program.persistent:
+        return
+    given = {
+        key: value for key, value in content["input"].items() if key not in ("columns", "dim", "formulas", "sensors")
+    }
+    names, classes = [f"x{i}" for i in range(width)], list(case.spec.label.classes or ())
+
+    def named(columns: list[str], classes: list[str]) -> Spec:
+        label = {"label": content.get("label", {}) | {"classes": classes}} if classes else {}
+        return make_spec(content | {"input": given | {"columns": columns}} | label)
+
+    spec, renamed = named(names, classes), named(["new", *names[1:]], [f"{each}, new" for each in classes])
+    orders = [named(names[::-1], classes)] * (width > 1) + [named(names, classes[::-1])] * bool(classes)
+    if len({identity(each).state_kind for each in (spec, renamed, *orders)}) < 2 + len(orders):
+        yield "another order of names makes a state of the same kind"
+    model = HostModel(spec)
+    case.feed(model, *case.plain)
+    data = snapshot.save(model)
+    if migrate(spec, data, renamed).data[snapshot.HEADER.size : -4] != data[snapshot.HEADER.size : -4]:
+        yield "a state that was migrated to other names is another one"
+    for other in orders:
+        with contextlib.suppress(UserError):
+            migrate(spec, data, other)
+            yield "a state is migrated to another order of names"
+
+
+@relation(DECLARED)
+def a_wider_limit_of_labels_is_migrated(case: Case) -> Iterator[str]:
+    """A state of a float model becomes, under a limit four times as wide, the one that the model with this limit would have learned."""
+    label = case.content.get("label", {})
+    if "max_abs" not in label or not case.program.persistent or case.program.is_int16:
+        return
+    wide = accepted(case.content | {"label": label | {"max_abs": 4 * label["max_abs"]}})
+    if wide is None:
+        return
+    model, other = HostModel(case.spec), HostModel(wide)
+    for each in (model, other):
+        case.feed(each, *case.plain)
+    if migrate(case.spec, snapshot.save(model), wide).data != snapshot.save(other):
+        yield "the migrated state is not the one that was learned with the wider limit"
+
+
+@relation(DECLARED)
 def devices_merge_within_the_limits_of_each_input(case: Case) -> Iterator[str]:
     """Two devices whose inputs fill limits that differ: none refuses a question of the merge."""
     program = case.program
@@ -488,7 +603,7 @@ def devices_merge_within_the_limits_of_each_input(case: Case) -> Iterator[str]:
         x, y = Case(case.content, case.seed + k).plain
         model = HostModel(spec)
         model.prequential(x / np.abs(x).max(axis=0) * limits, y)
-        states[f"device {k}"] = snapshot.as_file(model)
+        states[f"device {k}"] = snapshot.save(model)
     try:
         merged = merge(spec, states)
     except UserError as error:
@@ -497,6 +612,8 @@ def devices_merge_within_the_limits_of_each_input(case: Case) -> Iterator[str]:
     else:
         if not all(np.isfinite(each) for each in (merged.left, *merged.deviations.values()) if each is not None):
             yield "the merged model's answers are not finite"
+        if merge(spec, dict(reversed(states.items()))).data != merged.data:
+            yield "in another order, the states make another model"
 
 
 @relation(DECLARED)

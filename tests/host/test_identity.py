@@ -106,8 +106,12 @@ def contents():
 
     def add(name, content):
         spec = accepted(content) if content is not None else None
-        if spec is not None and (whose := identity(spec)).config_hash not in models:
-            models.add(whose.config_hash)
+        if spec is None:
+            return
+        facts = identity(spec).meaning | identity(spec).rest
+        computed = frozenset((name, fact) for name, fact in facts.items() if not name.startswith("names of "))
+        if computed not in models:
+            models.add(computed)
             found[name] = content
 
     for rule, precision, stage in MODELS:

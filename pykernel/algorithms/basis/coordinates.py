@@ -122,7 +122,9 @@ class NystromConfig(Config):
     least_value: Real  # smallest prediction
     largest_value: Real  # largest prediction
 
-    tunable = frozenset("bounded least_value largest_value root_forgetting refill".split())
+    tunable = frozenset(
+        "bounded least_value largest_value root_forgetting refill coefficient_limit label_max_abs".split()
+    )
 
 
 class GivenModel(Model):

@@ -106,7 +106,7 @@ class BatchConfig(Config):
     high: Real  # largest prediction
     classes: Index  # number of classes
 
-    tunable = frozenset("clamps low high".split())
+    tunable = frozenset("clamps low high label_max_abs alpha_limit press_limit".split())
 
 
 class BatchModel(Model):

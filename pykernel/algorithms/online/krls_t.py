@@ -66,6 +66,8 @@ class Posterior(Struct):
     # number of samples in the estimate of the variance; with forgetting, the effective number
     weight: between(Real, 0, WEIGHT_HORIZON * 2)
 
+    units = (("power", "label_scale", 2),)
+
 
 class KrlsTModel(FactorModel):
     parts = (Posterior,)

@@ -217,6 +217,16 @@ def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
 
 
 @kernel
+def remade(m: SignalModel, y: Real[DIM]) -> Index:
+    """Write the features of the newest step to y, computed anew from the measures that are kept.  Returns NO_FEATURES, with y
+    unchanged, if too few steps are kept."""
+    if m.steps[0] <= m.oldest:
+        return SignalStatus.NO_FEATURES
+    make_features_of(m, 0, 0, y)
+    return 0
+
+
+@kernel
 def gap(m: SignalModel, missing: Index) -> Index:
     """Report that ``missing`` raw samples were lost: windows and lags are emptied, and phases advance by ``missing`` samples.
     O(periods).

@@ -82,6 +82,7 @@ def _alone(stage: Stage) -> Program:
         entries=(
             Entry("signal", calls.signal, "reading"),
             Entry("measures", calls.measures, "reading"),
+            Entry("remade", calls.remade, "reading"),
             Entry("push", calls.receive, "update"),
             Entry("gap", calls.gap, "switch"),
         ),

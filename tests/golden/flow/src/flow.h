@@ -31,9 +31,9 @@ extern "C" {
 #define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the learned state, then the working memory */
 #define FLOW_CONST_BYTES 128u /* bytes of tables and learned values in flash; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0x5F214E89u /* models with the same number compute the same bits */
-#define FLOW_STATE_KIND 0xD416358Fu /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0x3F21AD67u /* all files in src/ must come from the same run of pykernel generate */
+#define FLOW_CONFIG_HASH 0x9131E813u /* models with the same number compute the same bits */
+#define FLOW_STATE_KIND 0x0CDCBA90u /* models with the same number can load each other's snapshots */
+#define FLOW_STAMP 0xEA644700u /* all files in src/ must come from the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x59BBF274u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x22FE2790u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

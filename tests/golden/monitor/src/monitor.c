@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x45094ECCu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x403EA6CAu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

@@ -7,7 +7,7 @@
 #define MONITOR_HPP
 
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x45094ECCu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x403EA6CAu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
