@@ -4,10 +4,10 @@
  * of these bytes, as zlib has it.  All numbers are little-endian.
  *
  *   'B'  format {{ format }}; 1 if the recording begins here; 1 if there is a state; codes of inputs, labels, answers; how many of each,
- *        2 bytes each; CONFIG_HASH
+ *        2 bytes each; CONFIG_HASH; number of the start, 2 bytes
  *   'N'  number of a column, 2 bytes; its name
- *   'R'  number of the row, 2 bytes; parts: 1 time, 2 inputs, 4 labels, 8 answers, 16 status, 32 hash; these parts
- *   'C'  number of the row, 2 bytes; a call
+ *   'R'  number of the start, 2 bytes; number of the row, 4 bytes; parts: 1 time, 2 inputs, 4 labels, 8 answers, 16 status, 32 hash; these parts
+ *   'C'  number of the start, 2 bytes; number of the row, 4 bytes; a call
  *
  * Codes are those of Python's struct.  Columns are inputs, labels and answers.
  *
@@ -86,6 +86,7 @@ static void tell({{ name }}_log_t *log, uint8_t first)
         put_all(log, codes, (uint32_t)sizeof codes);
         put_all(log, counts, (uint32_t)sizeof counts);
         put_all(log, &hash, (uint32_t)sizeof hash);
+        put_all(log, &log->start, (uint32_t)sizeof log->start);
     } else {
         const uint16_t column = (uint16_t)(log->told - 1u);
         uint32_t at = 0u;
@@ -105,11 +106,19 @@ static void tell({{ name }}_log_t *log, uint8_t first)
     log->told = (uint16_t)((log->told + 1u) % (COLUMNS + 1u));
 }
 
+/* Before a row, or a call. */
+static void begin_row({{ name }}_log_t *log, uint8_t kind)
+{
+    begin(log, kind);
+    put_all(log, &log->start, (uint32_t)sizeof log->start);
+    put_all(log, &log->sequence, (uint32_t)sizeof log->sequence);
+}
+
 /* After a row, or a call. */
 static void next({{ name }}_log_t *log)
 {
     end(log);
-    log->sequence = (uint16_t)(log->sequence + 1u);
+    log->sequence++;
     if ((log->sequence % TELL) == 0u) {
         tell(log, 0u);
     }
@@ -141,8 +150,7 @@ void {{ name }}_log({{ name }}_log_t *log, const {{ name }}_row_t *row)
     for (int32_t i = 0; i < {{ parts | length }}; i++) {
         there = (uint8_t)(there | ((parts[i].from != (const void *)0) ? bits[i] : 0u));
     }
-    begin(log, (uint8_t)'R');
-    put_all(log, &log->sequence, (uint32_t)sizeof log->sequence);
+    begin_row(log, (uint8_t)'R');
     put_all(log, &there, 1u);
     for (int32_t i = 0; i < {{ parts | length }}; i++) {
         if (parts[i].from != (const void *)0) {
@@ -154,8 +162,7 @@ void {{ name }}_log({{ name }}_log_t *log, const {{ name }}_row_t *row)
 
 void {{ name }}_log_call({{ name }}_log_t *log, const char *call)
 {
-    begin(log, (uint8_t)'C');
-    put_all(log, &log->sequence, (uint32_t)sizeof log->sequence);
+    begin_row(log, (uint8_t)'C');
     for (int32_t i = 0; (i < {{ call }}) && (call[i] != '\0'); i++) {
         put_all(log, &call[i], 1u);
     }

@@ -31,7 +31,8 @@ typedef struct {
     {{ name }}_log_fn send;
     void *context;
     uint32_t crc;
-    uint16_t sequence; /* number of the next row */
+    uint32_t sequence; /* number of the next row */
+    uint16_t start; /* yours: a number of this start, such as a counter of starts in flash; the PC then recognises every restart */
     uint16_t told; /* which of the frames that name the columns comes next */
     uint16_t count; /* bytes of the frame so far */
     uint16_t run; /* where its last run without a zero begins */
@@ -52,7 +53,8 @@ typedef struct {
 {%- endif %}
 } {{ name }}_row_t;
 
-/* Begin a recording, where the model begins: after {{ name }}_init, or with the state that the replay is given. */
+/* Begin a recording, where the model begins: after {{ name }}_init, or with the state that the replay is given.  log is static;
+ * before this call, log->start may be set. */
 void {{ name }}_log_begin({{ name }}_log_t *log, {{ name }}_log_fn send, void *context);
 
 /* Send a row. */

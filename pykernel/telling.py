@@ -243,6 +243,8 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
         )
     if data["missing"]:
         sentences.append(incomplete_rows_sentence(**data["missing"]))
+    if data["cut_line"]:
+        sentences.append(f"line {data['cut_line']:,}, the last, is incomplete: left out")
     if data["unlabelled"]:
         sentences.append(f"{_count_with_unit(data['unlabelled'], 'row')} without a label: left out")
     return sentences

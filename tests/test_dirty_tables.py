@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pykernel.bases.select import SELECTORS
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.host.samples import samples_of
+from pykernel.host.samples import read_samples, samples_of
 from pykernel.rows.arrays import Part
 from pykernel.rows.columns import MISSING, Column, Columns, apart_rows, coarse_told
 from pykernel.rows.recordings import recordings_of
 from pykernel.rows.text import _positions
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.telling import data_lines
+from pykernel.telling import data_lines, data_sentences
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.samples import look, read
 from pykernel.tuning.tables import MODELS, infer, read_table, sentinels
@@ -649,7 +649,7 @@ def test_a_repeated_number_far_from_all_others_is_named_and_stays(name, tmp_path
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_bytes(of({"a": x, "b": rng.normal(size=400)}).getvalue())
     with open("t.csv", "rb") as file:
-        table = infer(file, "t.csv", (), "y")
+        table = infer(file, "t.csv", ["a", "b"], "y")
     np.testing.assert_array_equal(table.x[:, 0], x)
     (told,) = table.data["outlying"]
     count, line = int((x == code).sum()), int(np.flatnonzero(x == code)[0]) + 2
@@ -839,3 +839,28 @@ def test_any_table_is_read_or_refused_in_a_sentence(exhaustive):
                 assert not {*train} & {*test} and {*train, *test} | {*np.flatnonzero(table.apart)} == {
                     *range(len(table.y))
                 }
+
+
+@pytest.mark.parametrize("rows", [9, 4096, 4097])
+@pytest.mark.parametrize("padding", [0, 1, 40, 3_000_000])
+@pytest.mark.parametrize("last", ["", "7", "7,8", '7,"', "7,8,9"])
+def test_what_a_power_failure_cuts_off_is_one_row(rows, padding, last, tmp_path):
+    """Of a table that ends inside a line, or that the file system has padded with zeros, all rows before are read, and the last is
+    told.  A line that ends nowhere, but has all its cells, is a row."""
+    path = tmp_path / "t.csv"
+    text = "".join(f"{i},{i % 5},{i % 7}\n" for i in range(rows))
+    path.write_bytes(b"a,b,y\n" + text.encode() + last.encode() + bytes(padding))
+    whole = last == "7,8,9" and not padding
+    with path.open("rb") as file:
+        if '"' in last and not padding:
+            with pytest.raises(UserError, match="ends inside a quoted cell"):
+                infer(file, "t.csv", ["a", "b"], "y")
+            return
+        table = infer(file, "t.csv", ["a", "b"], "y")
+    seen = Columns()
+    with path.open("rb") as file:
+        batches = list(read_samples(file, "t.csv", ["a", "b"], "y", seen=seen))
+    assert len(table.y) == sum(len(each.y) for each in batches) == rows + whole
+    for data in (table.data, seen.report()):
+        told = [each for each in data_sentences(data) if "incomplete" in each]
+        assert told == [f"line {rows + 2:,}, the last, is incomplete: left out"] * (bool(last or padding) and not whole)

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import itertools
 import json
 import os
 import pty
@@ -155,18 +156,19 @@ def framed(content):
     return b"\0" + bytes(out) + b"\0"
 
 
-def hello(first=1, names=("ax", "ay", "flow", "prediction")):
-    kind = struct.pack("<3s3sHHHI", bytes([FORMAT, first, 1]), b"fff", 2, 1, len(names) - 3, 7)
+def hello(first=1, names=("ax", "ay", "flow", "prediction"), start=0):
+    kind = struct.pack("<3s3sHHHIH", bytes([FORMAT, first, 1]), b"fff", 2, 1, len(names) - 3, 7, start)
     named = (framed(b"N" + struct.pack("<H", i) + name.encode()) for i, name in enumerate(names))
     return framed(b"B" + kind) + b"".join(named)
 
 
-def row(number, *values, parts=1 | 2 | 4 | 16):
-    return framed(b"R" + struct.pack("<HBIfffi", number % 2**16, parts, number * 10, *values, 0))
+def row(number, *values, start=0):
+    return framed(b"R" + struct.pack("<HIBIfffi", start, number, 1 | 2 | 4 | 16, number * 10 % 2**32, *values, 0))
 
 
-def rows(first, last):
-    return [row(i, np.sin(i / 5), np.cos(i / 7), np.sin(i / 5) + 1) for i in range(first, last)]
+def rows(first, last, start=0, other=0.0):
+    """other: what makes the values those of another day, or of another device."""
+    return [row(i, np.sin(i / 5) + other, np.cos(i / 7), np.sin(i / 5) + 1, start=start) for i in range(first, last)]
 
 
 def cells(path):
@@ -221,8 +223,57 @@ def test_a_device_that_begins_anew_gets_another_table(tmp_path):
     report = table(TableOf(str(tmp_path / "log.bin"), output=str(tmp_path / "first.csv"))).report
     assert [Path(each).name for each in report["files"]] == ["first.csv", "first-3.csv"]
     # where its first frames are lost, its numbers tell it
-    report = recorded(tmp_path, hello() + b"".join(rows(0, 50)) + b"".join(rows(3, 30)))
-    assert [len(cells(each)) for each in report["files"]] == [50, 27]
+    for again in ({"start": 8}, {"other": 0.1}):
+        for before, heard in ((50, range(3, 30)), (5000, range(3, 30)), (20, range(30, 50))):
+            sent = [*rows(0, before, start=7), *rows(heard.start, heard.stop, **{"start": 7} | again)]
+            if "start" not in again and heard.start > before:
+                continue  # rows that go on: nothing tells another start
+            report = recorded(tmp_path, hello(start=7) + b"".join(sent))
+            assert [len(cells(each)) for each in report["files"]] == [before, heard.stop]
+            assert report["lost"] == heard.start and report["repeated"] == 0
+
+
+@pytest.mark.parametrize("start", [0, 7])
+def test_the_numbers_of_rows_tell_what_the_cable_did(start, tmp_path):
+    """Out for a while, a frame that comes twice, blocks in another order: one table, and every missing row is counted."""
+    sent, begin = rows(0, 300, start), hello(start=start)
+    for lost in (1, 40_000, 65_536, 200_000):
+        report = recorded(tmp_path, begin + b"".join([*sent, *rows(300 + lost, 320 + lost, start)]))
+        assert (report["rows"], report["lost"], len(report["files"])) == (320, lost, 1)
+        assert len(cells(tmp_path / "first.csv")) == 320 + lost
+    for twice in ([*sent[:100], *sent[99:]], [*sent[:100], *sent[50:]]):
+        report = recorded(tmp_path, begin + begin * (start > 0) + b"".join(twice))
+        assert (report["rows"], report["lost"], report["repeated"], len(report["files"])) == (
+            300,
+            0,
+            len(twice) - 300,
+            1,
+        )
+    swapped = [*sent[:100], *sent[110:120], *sent[100:110], *sent[120:]]
+    report = recorded(tmp_path, begin + b"".join(swapped))
+    assert (report["rows"], report["lost"], report["repeated"], len(report["files"])) == (290, 10, 10, 1)
+    # no table of a million empty rows
+    report = recorded(tmp_path, begin + b"".join([*sent, *rows(2**31 - 9, 2**31 - 1, start)]))
+    assert (report["rows"], report["lost"], len(report["files"])) == (308, 0, 2)
+
+
+@pytest.mark.parametrize("begins", [(0, 0), (1000, 900), (5000, 50), (70_000, 0)])
+@pytest.mark.parametrize("starts", [(0, 0), (3, 3), (3, 4)])
+def test_two_recorders_on_one_line_are_named(begins, starts, tmp_path):
+    each = [rows(first, first + 400, start, i) for i, (first, start) in enumerate(zip(begins, starts, strict=True))]
+    mixed = b"".join(itertools.chain.from_iterable(zip(*each, strict=True)))
+    with pytest.raises(
+        UserError, match=r"the rows of two recorders come in turn .*; give each recorder a line of its own"
+    ):
+        recorded(tmp_path, hello(start=starts[0]) + mixed)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", np.random.default_rng(0).bytes(30_000)])
+@pytest.mark.parametrize("name", ["log.bin", "log.csv"])
+def test_where_no_frame_is_found_the_baud_rate_is_named(name, data, tmp_path):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UserError, match=r"baud rate|is empty"):
+        table(TableOf(str(tmp_path / name), output=str(tmp_path / "first.csv"), force=True))
 
 
 def test_a_listener_that_comes_late_waits_for_the_names(tmp_path):
@@ -241,7 +292,7 @@ def test_a_file_below_dev_is_a_file():
 
 
 def test_only_what_was_recorded_is_a_column(tmp_path):
-    few = [framed(b"R" + struct.pack("<HBff", i, 2, i, i % 3)) for i in range(40)]
+    few = [framed(b"R" + struct.pack("<HIBff", 0, i, 2, i, i % 3)) for i in range(40)]
     report = recorded(tmp_path, hello() + b"".join(few))
     assert report["rows"] == 40 and list(cells(tmp_path / "first.csv")[0]) == ["ax", "ay", "flow"]
 

@@ -16,8 +16,9 @@ CALL = 24
 """Largest number of characters in a recorded call."""
 OFTEN = 16
 """Number of rows and calls between two of the frames that describe the recording.  One such frame names one column."""
-AROUND = 2 + 1 + 2 + 1 + 4
-"""Number of bytes in a row's frame besides the parts: two zeros around the frame, kind, number, mask of the parts, CRC."""
+AROUND = 2 + 1 + 2 + 4 + 1 + 4
+"""Number of bytes in a row's frame besides the parts: two zeros around the frame, kind, number of the start, number of the row,
+mask of the parts, CRC."""
 
 
 def recorder_files(

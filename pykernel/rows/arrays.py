@@ -37,11 +37,14 @@ class Part:
     """Consecutive rows of a table: the requested columns, the lines where the rows end, and the number of bytes read so
     far.  A column of numbers may be text in this part, for example if a cell of the part is empty, not a number, or in
     quotes.
+
+    cut: the number of the file's last line, if this line is incomplete and therefore left out; otherwise 0.
     """
 
     columns: Mapping[str, Cells]
     lines: Sequence[int]
     position: int
+    cut: int = 0
 
 
 @runtime_checkable

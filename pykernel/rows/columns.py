@@ -352,7 +352,7 @@ class Columns:
     """The columns of numbers of one table, or of several tables with the same columns, with counts of their cells."""
 
     def __init__(self) -> None:
-        self.table, self.columns, self.rows = "", dict[str, Column](), 0
+        self.table, self.columns, self.rows, self.cut = "", dict[str, Column](), 0, 0
         self.classes: Column | None = None
         self._order: list[str] = []
         self._began: list[str] = []
@@ -374,6 +374,7 @@ class Columns:
         notations of numbers.
         """
         self.rows += len(part.lines)
+        self.cut = part.cut or self.cut
         return np.column_stack([self.columns[name].read(part.columns[name], part.lines) for name in self._order])
 
     def end(self) -> None:
@@ -423,4 +424,5 @@ class Columns:
             "times": None,
             "missing": None,
             "unlabelled": 0,
+            "cut_line": self.cut or None,
         } | more

@@ -11,6 +11,7 @@ import functools
 import itertools
 import struct
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Literal, NamedTuple
 
@@ -25,8 +26,14 @@ CODES = "fdhib"
 LONGEST = 2**17
 """Maximum size of a frame in bytes."""
 READ = 2**16
-BEHIND = 2**15
-"""If more rows than this seem to be lost, the device is assumed to have restarted, which sets its row number back."""
+KNOWN = 1024
+"""A frame whose number is at most this much behind the next one has come before or too late.  If the number is further behind, the
+device has restarted."""
+MOST = 10**6
+"""If more rows than this are missing, the rows after them begin another table."""
+SURE, TURN, LATE = 1024, 128, 4
+"""Two recorders are on the line if the doubt exceeds SURE.  A jump back to where the rows were before the last jump adds TURN, a row
+that comes too late adds LATE, and any other row takes away 1."""
 SHOWN = {"f": ".9g", "d": ".17g"}
 """Formats of real numbers, whose text reads back to the same bits."""
 
@@ -62,15 +69,19 @@ class Told(NamedTuple):
 class Frames:
     """A decoder of frames that arrive in pieces of any length.
 
-    damaged: number of damaged frames.  early: number of rows that arrived before the names of all columns.
+    damaged: number of damaged frames.  early: number of rows that arrived before the names of all columns.  repeated: number
+    of rows that arrived twice or after later rows, and are ignored.
     """
 
     def __init__(self, name: str) -> None:
-        self.name, self.rest, self.damaged, self.early = name, b"", 0, 0
+        self.name, self.rest, self.damaged, self.early, self.repeated = name, b"", 0, 0, 0
         self.layout: bytes | None = None
         self.names: list[str | None] = []
+        self.start: int | None = None  # the number of the device's start
         self.next: int | None = None
-        self.time = 0
+        self.time = self.doubt = 0
+        self._left: tuple[int, int] | None = None  # start and number of the row that was due before the latest jump
+        self._known = OrderedDict[int, bytes]()  # the latest rows: number -> frame
 
     @property
     def header(self) -> list[str] | None:
@@ -99,18 +110,21 @@ class Frames:
                 self._name(content)
 
     def _begin(self, content: bytes) -> Iterator[Told]:
-        if content[1:2] != bytes([FORMAT]) or len(content) != 17 or not set(content[4:7]) <= set(CODES.encode()):
+        if content[1:2] != bytes([FORMAT]) or len(content) != 19 or not set(content[4:7]) <= set(CODES.encode()):
             raise UserError(
                 f"{self.name}: its recorder is from another version of pykernel; generate the firmware's recorder again"
             )
-        again, layout = content[2] & 1 == 0, content[3:]
-        if (not again and self.next is not None) or (self.layout is not None and layout != self.layout):
+        layout, start = content[3:17], int.from_bytes(content[17:], "little")
+        # a start that has a number and was heard before comes twice
+        first = content[2] & 1 == 1 and not (start and start == self.start)
+        if (first and self.next) or (self.layout is not None and layout != self.layout):
+            self._jump(start, 0)
             yield Told("began")
         if layout != self.layout:
             self.layout, self.next = layout, None
             self.names = [None] * sum(self._counts)
-        if not again:
-            self.next, self.time = 0, 0
+        if first:
+            self._begin_at(start, 0)
 
     @property
     def _counts(self) -> tuple[int, ...]:
@@ -127,24 +141,63 @@ class Frames:
             self.names[at] = content[3:].decode(errors="replace")
 
     def _row(self, content: bytes) -> Iterator[Told]:
-        header, number = self.header, int.from_bytes(content[1:3], "little")
+        header = self.header
         if header is None:
             self.early += 1
             return
-        lost = 0 if self.next is None else (number - self.next) % 2**16
-        self.next = (number + 1) % 2**16
-        if lost > BEHIND:
+        if len(content) < 8:
+            self.damaged += 1
+            return
+        (start, number), data = struct.unpack_from("<HI", content, 1), content[7:]
+        if self.next is None:
+            self._begin_at(start, number)
+        ahead, before = (number - (self.next or 0)) % 2**32, self._known.get(number)
+        restarted = start != self.start or (before is not None and before != content)
+        if not restarted and 2**32 - ahead <= KNOWN:
+            self.repeated += 1
+            self._doubt(LATE if before is None else 0, start, number)
+            return
+        restarted |= ahead >= 2**31
+        if restarted or ahead > MOST:
+            self._jump(start, number)
             yield Told("began")
-        elif lost:
-            yield Told("lost", rows=lost)
+            self._begin_at(start, number)
+            # after a restart, the rows before the first one that was heard are known to be missing
+            ahead = number if restarted and number <= MOST else 0
+        elif ahead > KNOWN:
+            self._jump(start, number)
+        if ahead:
+            yield Told("lost", rows=ahead)
+        self.next, self.doubt = (number + 1) % 2**32, max(0, self.doubt - 1)
+        self._known[number] = content
+        if len(self._known) > KNOWN:
+            self._known.popitem(last=False)
         if content[:1] == b"C":
             cells = [""] * len(header)
-            cells[2 + sum(self._counts[:2])] = content[3:].decode(errors="replace")
+            cells[2 + sum(self._counts[:2])] = data.decode(errors="replace")
             yield Told("row", cells)
-        elif (row := self._cells(content[3], content[4:])) is not None:
+        elif (row := self._cells(data[0], data[1:]) if data else None) is not None:
             yield Told("row", row)
         else:
             self.damaged += 1
+
+    def _begin_at(self, start: int, number: int) -> None:
+        self.start, self.next, self.time = start, number, 0
+        self._known.clear()
+
+    def _jump(self, start: int, number: int) -> None:
+        """Remember where the rows are before a jump.  A jump back to where they were before the last one is a reason for doubt."""
+        back = self._left is not None and self._left[0] == start and 0 <= number - self._left[1] <= KNOWN
+        self._left = (self.start or 0, self.next or 0)
+        self._doubt(TURN * back, start, number)
+
+    def _doubt(self, more: int, start: int, number: int) -> None:
+        self.doubt += more
+        if self.doubt >= SURE:
+            raise UserError(
+                f"{self.name}: the rows of two recorders come in turn (rows {self.next or 0:,} of start {self.start} and {number:,} of start "
+                f"{start}); give each recorder a line of its own"
+            )
 
     def _cells(self, parts: int, data: bytes) -> list[str] | None:
         """Return the cells of a row, or None if the number of bytes does not match the row's parts."""

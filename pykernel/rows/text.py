@@ -32,6 +32,7 @@ COMPRESSED = {
     rb"PK\x03\x04": "ZIP",
 }
 """The first bytes of compressed files.  A spreadsheet is a ZIP file, too."""
+GARBLED = "if it is a recording, no frame of a recorder was found in it: was the baud rate right?"
 NO_ROWS = "holds a header but no rows; give it one row for each sample"
 
 SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma"}
@@ -116,8 +117,8 @@ class _TextTable:
             if loaded is None:
                 texts = {each: [record[at].strip() for record in records] for each, at in places.items()}
                 loaded = self._as_points(texts, kinds, numbers)
-            if numbers:
-                yield Part(loaded, numbers, self.lines.position)
+            if numbers or self.lines.cut:
+                yield Part(loaded, numbers, self.lines.position, self.lines.cut)
 
     def _loaded(
         self, lines: list[str], kinds: Mapping[str, str], places: Mapping[str, int]
@@ -146,8 +147,13 @@ class _TextTable:
         return records if len(records) == len(lines) and {*map(len, records)} == {len(self.header)} else []
 
     def _one_by_one(self) -> Iterator[tuple[list[str], int]]:
-        """Yield the next records, and the lines where they end.  Raises UserError for a record with too few or too many cells."""
+        """Yield the next records, and the lines where they end.  Raises UserError for a record with too few or too many cells,
+        unless the file ends in it, as after a power failure.
+        """
         for record in self.records:
+            if len(record) < len(self.header) and self.lines.open:
+                self.lines.cut = self.lines.number
+                return
             if len(record) != len(self.header):
                 raise UserError(
                     f"{self.name}, line {self.lines.number}: has {len(record)} cells, but the header names {len(self.header)} "
@@ -240,7 +246,9 @@ class _Lines:
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.file, self.name = file, name
-        self.number = self.position = 0
+        self.number = self.position = self.cut = 0
+        self.open = False
+        """Whether the latest line has no end, because the file ends there."""
         self._ahead, self._left = deque[bytes](), self._read()
 
     def _read(self) -> Iterator[bytes]:
@@ -267,14 +275,27 @@ class _Lines:
         self.number += 1
         self.position += len(line)
         where = f"{self.name}, line {self.number}:"
+        self.open = not line.endswith((b"\n", b"\r"))
+        if b"\0" in line and self._only_zeros(line):
+            self.cut = self.number
+            raise StopIteration
         if len(line) > LINE_LIMIT:
             raise UserError(f"{where} is longer than {LINE_LIMIT:,} bytes; is this a CSV file?")
         if b"\0" in line:
-            raise UserError(f"{where} holds a NUL byte; is this a CSV file, saved as UTF-8?")
+            raise UserError(f"{where} holds a NUL byte; is this a CSV file, saved as UTF-8? {GARBLED}")
         try:
             return line.decode("utf-8-sig" if self.number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(f"{where} byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+            raise UserError(f"{where} byte {error.start + 1} is not UTF-8; save the file as UTF-8; {GARBLED}") from None
+
+    def _only_zeros(self, line: bytes) -> bool:
+        """Return whether the file, from the first zero of this line on, holds nothing else: a file system pads with zeros what a
+        power failure has cut off.  The rest of the file is consumed.
+        """
+        rest = itertools.chain([line[line.index(b"\0") :]], self._ahead, self._left)
+        only = not any(piece.strip(b"\0") for piece in rest)
+        self._ahead.clear()
+        return only
 
 
 def _records(reader: Any, lines: _Lines) -> Iterator[list[str]]:

@@ -519,6 +519,7 @@ class WholeTable:
         used.columns = {each: self.columns[each] for each in dict.fromkeys([*inputs, label]) if each in self.numeric}
         left = [each for each in self.columns if each not in of_model] if chosen else []
         out = [self.left_out(each) for each in left]
+        used.cut = max(part.cut for _, part in self.parts)
         return used.report(chosen=chosen, inputs=list(inputs), label=label, left_out=out, times=self._times(out))
 
     def _times(self, left_out: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

@@ -89,6 +89,7 @@ def record(request: TableOf, out: Path) -> Found:
         "lost": tables.lost,
         "damaged": heard.damaged,
         "early": heard.frames.early,
+        "repeated": heard.frames.repeated,
         "framed": not heard.text,
         "columns": tables.header,
         "seconds": seconds,
@@ -113,6 +114,7 @@ def _losses(tables: _Tables, heard: _Heard) -> str:
     what = "lines that are not rows" if heard.text else "damaged frames"
     sentences = [f"{tables.lost:,} rows were lost; their cells are empty" if tables.lost else "no row was lost"]
     sentences += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
+    sentences += [f"{heard.frames.repeated:,} rows came twice or too late: ignored"] * bool(heard.frames.repeated)
     sentences += [f"{heard.frames.early:,} frames came before the columns' names"] * bool(heard.frames.early)
     return "; ".join(sentences)
 

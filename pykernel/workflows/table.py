@@ -44,7 +44,8 @@ def run(request: TableOf) -> Found:
         need_free(notes_of(out), data, request.force)
         if not text:
             raise UserError(
-                f"{data}: is not a text table, such as CSV, and only text tables can be converted to .csv; give {shown_option('output')} a name that ends with .npy"
+                f"{data}: is not a text table, such as CSV, and no frame of a recorder was found in it; if it is a recording, was the "
+                f"baud rate right? any other table needs {shown_option('output')} with a name that ends with .npy"
             )
         if request.like is not None and (columns or request.label is not None):
             raise UserError(

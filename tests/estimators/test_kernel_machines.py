@@ -571,7 +571,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
         ({"kernel": "polynomial", "degree": 2.5}, "degree is 2.5; it must be a whole number from 1 to 9"),
         ({"kernel": "polynomial", "degree": 10}, "degree is 10; it must be a whole number from 1 to 9"),
         ({"kernel": "polynomial", "coef0": "1"}, "coef0 is '1'; it must be a finite number"),
-        ({"cv": "loo"}, "cv is 'loo'; it must be \"deleted\", \"kept\", or a number of folds, at least 2"),
+        ({"cv": "loo"}, "cv is 'loo'; it must be \"deleted\", \"kept\", a number of folds, at least 2, a splitter or a list of pairs (train, test)"),
         ({"cv": 1}, "cv is 1; it must be"),
         ({"cv": 61}, "cv is 61; the number of folds must be from 2 to 60"),
         ({"jobs": 0}, "jobs is 0; it must be a number of processes, at least 1"),

@@ -216,7 +216,8 @@ def a_labelled_row_is_scored_or_counted(case: Case) -> Iterator[str]:
     (x, y), spec = case.plain, case.spec
     if spec.program.label_kind == "none" or spec.signal is not None or spec.label.classes:
         return
-    y = y.copy() if y.size else np.ones(case.rows)
+    x, y = x.copy(), y.copy() if y.size else np.ones(case.rows)
+    x[12::5, 0] = np.nan
     y[10::7] *= 1e30
     x[12::5, 0] = np.nan
     simulation = Simulation(spec)

@@ -172,7 +172,9 @@ def test_text_from_a_spec_does_not_reach_the_packages():
         # the label is a channel, which is forecast
         made += [build(forecast_of(inputs, name="toy")).files for inputs, _ in both]
         for path in (each.format(name="toy") for each in TEMPLATES):
-            assert made[0][path] == made[1][path] and made[2][path] == made[3][path], path
+            # the hashes of the model tell its columns
+            texts = [re.sub(r"`[0-9a-f]{8}`", "", each[path]) for each in made]
+            assert texts[0] == texts[1] and texts[2] == texts[3], path
 
 
 @pytest.mark.parametrize(

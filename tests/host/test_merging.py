@@ -135,10 +135,11 @@ def test_sums_are_those_of_one_model_that_learned_all(rule: str, apart: bool, pr
     """And goes on as it does; also where the merged model begins with another variance than the devices."""
     spec = SUMS[rule]
     into = spec if prior is None else changed(spec, learning={"rule": rule, "prior_variance": prior})
-    one, x = HostModel(into), samples(spec, 300, 98)[0]
-    for k in range(DEVICES):
+    one, x, devices = HostModel(into), samples(spec, 300, 98)[0], taught(spec, apart)
+    # centred rules begin at their first sample: that of the device that comes first in whatever order states are given
+    for k in sorted(range(DEVICES), key=lambda k: bytes(devices[f"device {k}"].memory.bytes)):
         one.update(*samples(spec, ROWS, k, (k / DEVICES, (k + 1) / DEVICES) if apart else (0.0, 1.0)))
-    host = loaded(into, merge(spec, states_of(taught(spec, apart)), into).data)
+    host = loaded(into, merge(spec, states_of(devices), into).data)
     # the prior pulls to zero from the first sample of each device, which is another one
     for _ in range(2):
         assert np.abs(host.predict(x) - one.predict(x)).max() < 1e-5 * np.abs(one.predict(x)).max()
