@@ -64,6 +64,10 @@ class LastAndMajority:
         return last[:-1], counts[:-1].argmax(axis=1)
 
 
+UNLIMITED = 1e18
+"""Limit of labels that no device refuses: the linear models compute with their squares in float32."""
+
+
 def linear_specs(spec: Spec) -> dict[str, Spec]:
     """Return name -> spec for linear models that learn by recursive least squares from the same columns. If there are
     too many inputs, the result is empty.
@@ -75,9 +79,14 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     if spec.dim > LINEAR_MOST:
         return {}
     label = spec.label
-    numbers: dict[str, Any] = {"outputs": spec.outputs, "max_abs": label.max_abs + abs(spec.label_offset)}
+    # a model that learns no labels has no limit for them
+    most = label.max_abs if spec.program.learns else max(label.max_abs, UNLIMITED)
+    numbers: dict[str, Any] = {"outputs": spec.outputs, "max_abs": most + abs(spec.label_offset)}
     classes = {"classes": label.classes}
-    base: dict[str, Any] = {"name": "linear", "input": {"dim": spec.dim, "max_abs": spec.input_max_abs}}
+    base: dict[str, Any] = {
+        "name": "linear",
+        "input": {"dim": spec.dim, "max_abs": float(np.abs(spec.input_ranges).max())},
+    }
     stands_in = {"missing": choice(spec)} if spec.completes else {}
     scaled = base | {
         "precision": "float32" if spec.real.is_int16 else spec.precision,
