@@ -14,7 +14,7 @@ help:
 
 setup: .venv/bin/pytest ## virtual environment with everything the tests need
 
-test: setup ## what CI runs, eight minutes on two cores
+test: setup ## what CI runs, about ten minutes on two cores
 	$(BIN)/pytest -n 2
 
 nightly: setup toolchains ## a third of the full product of configurations, others each night, THIRD=all: all of it, in hours; goes on where it was interrupted

@@ -176,7 +176,7 @@ class Frames:
             cells = [""] * len(header)
             cells[2 + sum(self._counts[:2])] = data.decode(errors="replace")
             yield Told("row", cells)
-        elif (row := self._cells(data[0], data[1:]) if data else None) is not None:
+        elif (row := self._cells(data[0], data[1:])) is not None:
             yield Told("row", row)
         else:
             self.damaged += 1
