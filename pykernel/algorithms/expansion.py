@@ -38,7 +38,7 @@ from pykernel.algorithms.elementary import (
 )
 from pykernel.algorithms.expert import calibrated, mix
 from pykernel.algorithms.extents import FEATURES, PACKED
-from pykernel.algorithms.frame import WILD, Status, hear, strays
+from pykernel.algorithms.frame import WILD, Status, TakenStatus, hear, strays
 from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, feature_value
 from pykernel.algorithms.kernels import squared_norm
@@ -49,14 +49,13 @@ from pykernel.algorithms.linear import (
     LinearModel,
     LinearStatus,
     LinearWork,
-    forget_weights,
     learn_by_gradient,
     shift,
 )
 from pykernel.algorithms.poll import by_chance, calibrate, favour, poll, random_labels, soften, tell
 from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.stages import clamp, combine, see, warm_up
-from pykernel.algorithms.vectors import all_zero, copy, multiply, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, copy, multiply, plus_product
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -268,8 +267,7 @@ def learn_by_least_squares(m: ExpansionModel) -> Index:
     if fresh:
         spread = gather(m, True)
     if strays(m, sqrt(real(1) + spread)):
-        zero(m.settled, len(m.settled))
-        return forget_weights(m)
+        return TakenStatus.RESTARTED
     inverse = real(1) / (real(1) + spread)
     status = shift(m, inverse)
     if status == Status.DONE:
@@ -444,8 +442,7 @@ def errs_wildly(m: ExpansionModel) -> Bool:
 def learn_classes(m: ExpansionModel, x: Real[DIM]) -> Index:
     """Learn that x belongs to the class whose m.y is 1.  Returns DONE or RESTARTED."""
     weigh_classes(m, x, m.error)
-    if m.judges:
-        copy(m.error, m.value, len(m.y))
+    copy(m.error, m.value, len(m.y))
     if not m.votes:
         calibrate(m, m.error, m.trained, m.y)
     wild = errs_wildly(m)
@@ -456,8 +453,7 @@ def learn_classes(m: ExpansionModel, x: Real[DIM]) -> Index:
     if not wild:
         status = learn_by_least_squares(m)
     if status == LinearStatus.REFUSED_WEIGHT:
-        zero(m.settled, len(m.settled))
-        return forget_weights(m)
+        return TakenStatus.RESTARTED
     return status
 
 

@@ -32,7 +32,6 @@ from pykernel.algorithms.stages import (
     shaken,
     trust,
 )
-from pykernel.algorithms.vectors import zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -492,37 +491,3 @@ def valid_expert(m: Advised) -> Bool:
         if not (scale > real(0) and scale <= SCALE_MOST):
             return False
     return True
-
-
-@kernel
-def dismiss(m: Advised) -> None:
-    """Reset the expert.  O(D^2)."""
-    zero(m.expert_offset, len(m.mean))
-    zero(m.expert_scale, len(m.mean))
-    zero(m.pivots, len(m.pivots))
-    if m.in_blocks:
-        zero(m.block_factor, len(m.block_factor))
-    else:
-        zero(m.factor, len(m.factor))
-    for o in range(len(m.expert_weights)):
-        if not m.votes:
-            m.expert_center[o] = real(0)
-            m.model_power[o] = real(0)
-            m.expert_power[o] = real(0)
-        if m.recalls:
-            m.first_power[o] = real(0)
-            for i in range(len(m.last_labels)):
-                m.last_labels[i, o] = real(0)
-        zero(m.expert_weights[o], len(m.pivots))
-    m.compared[0] = 0
-    m.expert_shock[0] = real(0)
-    if m.votes:
-        m.model_wrong[0] = real(0)
-        m.expert_wrong[0] = real(0)
-        m.expert_sharpness[0] = real(0)
-        m.told_sharpness[0] = real(0)
-        m.random_part[0] = real(0)
-        if m.balances:
-            zero(m.class_share, len(m.class_share))
-        if m.sharpens:
-            m.model_sharpness[0] = real(0)

@@ -14,10 +14,10 @@ The frame is written for floating-point numbers.  In int16 programs, the same ke
 
 from __future__ import annotations
 
+from pykernel.algorithms.doubt import Doubts, despairs
 from pykernel.algorithms.elementary import bounded, clipped, each_class, winner
 from pykernel.algorithms.expert import (
     consult,
-    dismiss,
     instruct,
     judge_both,
     mix,
@@ -30,7 +30,7 @@ from pykernel.algorithms.hooks import (
     answer,
     blank,
     chances,
-    forget_rule,
+    clear,
     intact,
     keeps,
     learn,
@@ -42,7 +42,6 @@ from pykernel.algorithms.inputs import acceptable
 from pykernel.algorithms.interval import (
     enclose,
     find_asked,
-    forget_interval,
     free_slot,
     judge_interval,
     valid_interval,
@@ -53,7 +52,6 @@ from pykernel.algorithms.pending import (
     FIRST_WAIT,
     GIVEN,
     NOW,
-    forget_pending,
     judged_by,
     late,
     settle_pending,
@@ -66,7 +64,6 @@ from pykernel.algorithms.stages import (
     clamp,
     combine,
     conclude,
-    forget,
     gather_evidence,
     lead,
     marked,
@@ -221,8 +218,10 @@ def hear(m: Framed) -> None:
     """Clip the label, then turn m.error from f(x) into the error y - f(x)."""
     for o in range(len(m.y)):
         value = m.error[o]
-        if m.judges:
-            m.value[o] = value
+        m.value[o] = value
+        size = absolute(bounded(m.y[o] - value, real(2) * m.label_limit))
+        if o == 0 or size > m.missed_by[0]:
+            m.missed_by[0] = size
         if m.limits:
             m.most[o] += LEAST_LIMIT * absolute(value)
             m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
@@ -267,13 +266,12 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
 @kernel
 def follow(m: Framed, x: Real[DIM]) -> Index:
     """Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule."""
-    if m.follows or m.votes:
-        for o in range(len(m.y)):
-            m.label[o] = m.y[o]
+    for o in range(len(m.y)):
+        m.label[o] = m.y[o]
     if m.follows:
         remain(m, x, m.label, m.y)
     status = learn(m, x)
-    if status >= 0:
+    if status >= 0 and status != TakenStatus.RESTARTED:
         if m.expects:
             judge_parts(m, x)
         if m.follows:
@@ -321,6 +319,16 @@ def answer_before(m: Framed, x: Real[DIM]) -> None:
 
 
 @kernel
+def begin_anew(m: Framed) -> None:
+    """Forget everything except what the doubt is based on."""
+    doubt = m.doubt[0]
+    usual = m.usual_size[0]
+    clear(m)
+    m.doubt[0] = doubt
+    m.usual_size[0] = usual
+
+
+@kernel
 def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x, whose labels are in m.y; both have been checked."""
     if m.frozen[0] != 0:
@@ -353,10 +361,16 @@ def take(m: Framed, x: Real[DIM]) -> Index:
             status = follow(m, m.x)
     else:
         status = follow(m, x)
-    if status >= 0:
+    if status >= 0 and status != TakenStatus.RESTARTED:
         if m.mixes:
             instruct(m, x, m.label)
         settle_inputs(m, x)
+        if m.doubts != Doubts.NOTHING:
+            hopeless = despairs(m)
+            if hopeless:
+                status = TakenStatus.RESTARTED
+    if status == TakenStatus.RESTARTED:
+        begin_anew(m)
     return status
 
 
@@ -564,14 +578,9 @@ def freeze(m: Framed, frozen: Index) -> Index:
 @kernel
 def restart(m: Framed) -> Index:
     """Forget everything that the model learned.  Returns DONE."""
-    forget_rule(m)
-    forget(m)
-    if m.mixes:
-        dismiss(m)
-    if m.covers:
-        forget_interval(m)
-    if m.expects:
-        forget_pending(m)
+    frozen = m.frozen[0]
+    clear(m)
+    m.frozen[0] = frozen
     return Status.DONE
 
 

@@ -4,6 +4,7 @@ below are the defaults."""
 
 from enum import IntEnum
 
+from pykernel.algorithms.doubt import Doubt, DoubtConfig, DoubtWork
 from pykernel.algorithms.interval import Covered
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, placeholder
 
@@ -22,6 +23,7 @@ class TakenStatus(IntEnum):
 
     OBSERVED = 6  # the standardiser still needs more samples: the sample updated the standardiser, but not the model
     FROZEN = 7  # learning is switched off: the sample was checked, but not learned
+    RESTARTED = 8  # the model diverged, had an impossible state, or was useless: it has forgotten all samples, including this one
 
 
 class FrameConfig(Config):
@@ -36,7 +38,7 @@ class FrameConfig(Config):
 class Framed(Covered):
     """A model in the frame: the base class of every rule's model."""
 
-    parts = (FrameConfig,)
+    parts = Doubt, DoubtWork, DoubtConfig, FrameConfig
 
 
 @placeholder
@@ -88,8 +90,8 @@ def remembered(m: Framed, value: Real) -> Real:
 
 
 @placeholder
-def forget_rule(m: Framed) -> None:
-    """Forget what the rule has learned."""
+def clear(m: Framed) -> None:
+    """Set the model's memory to zero, as it is before the first sample.  ``pykernel.algorithms.rule`` makes the kernel."""
 
 
 @placeholder

@@ -21,7 +21,7 @@ from pykernel.algorithms.elementary import bounded, clipped, exp_negative
 from pykernel.algorithms.expert import Advised, blended
 from pykernel.algorithms.pending import ANSWER_MOST, LONGEST, late
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, PART_OF_LIMIT, clamp, combine
-from pykernel.algorithms.vectors import copy, zero
+from pykernel.algorithms.vectors import copy
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -211,17 +211,3 @@ def valid_interval(m: Covered) -> Bool:
         if m.errors_known[0] <= INTERVAL_KNOWN and m.stretch[o] != real(0):
             return False
     return True
-
-
-@kernel
-def forget_interval(m: Covered) -> None:
-    """Forget the errors and the stored predictions."""
-    m.errors_known[0] = 0
-    m.unasked[0] = 0
-    for i in range(len(m.asked_wait)):
-        m.asked_wait[i] = 0
-        m.asked_mark[i] = real(0)
-        zero(m.asked[i], len(m.asked[0]))
-    for o in range(len(m.stretch)):
-        m.error_power[o] = real(0)
-        m.stretch[o] = real(0)

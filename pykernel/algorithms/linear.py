@@ -18,11 +18,11 @@ from enum import IntEnum
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import FEATURES
-from pykernel.algorithms.frame import Framed, Status, hear, strays
+from pykernel.algorithms.frame import Framed, Status, TakenStatus, hear, strays
 from pykernel.algorithms.kernels import fourier
 from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, rows_within
 from pykernel.algorithms.rule import Rule, programs
-from pykernel.algorithms.vectors import all_zero, copy, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, copy, plus_product
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -42,7 +42,6 @@ from pykernel.dialect import (
 class LinearStatus(IntEnum):
     """Statuses that only linear models return."""
 
-    RESTARTED = 8  # the model diverged or had an impossible state: it has forgotten all samples, including this one
     REFUSED_WEIGHT = -3  # a weight would leave its range: learning diverges.  Call reset
 
 
@@ -248,22 +247,13 @@ def shift(m: LinearModel, gain: Real) -> Index:
 
 
 @kernel
-def forget_weights(m: LinearModel) -> Index:
-    """Forget the weights.  Returns RESTARTED.  O(F)."""
-    for o in range(len(m.weights)):
-        zero(m.weights[o], len(m.weights[0]))
-        m.value[o] = real(0)
-    return LinearStatus.RESTARTED
-
-
-@kernel
 def learn_by_gradient(m: LinearModel) -> Index:
     """Replace w by w + eta e phi / |phi|^2.  O(F)."""
     total = real(0)
     for k in range(len(m.phi)):
         total += m.phi[k] * m.phi[k]
     if strays(m, sqrt(real(1) + total)):
-        return forget_weights(m)
+        return TakenStatus.RESTARTED
     return shift(m, m.eta * (real(1) / total))
 
 
@@ -298,11 +288,7 @@ def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Index:
     """Replace w by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
     spread = correlate(m)
     if strays(m, sqrt(real(1) + spread)):
-        zero(m.root, len(m.root))
-        for j in range(len(m.origin)):
-            m.origin[j] = real(0)
-        m.started[0] = 0
-        return forget_weights(m)
+        return TakenStatus.RESTARTED
     remembered = real(1)
     growth = real(1)
     trace = real(0)

@@ -14,7 +14,7 @@ prediction is dropped.  Some time after the firmware has stopped calling ``expec
 the prediction at the time of learning.
 """
 
-from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
+from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel
 
 FIRST_WAIT = 256
 """Number of calls for which the first prediction waits for its label.  If the label does not come, the next prediction
@@ -97,16 +97,3 @@ def settle_pending(m: Awaiting) -> None:
         wait_on(m)
     elif m.longest_wait[0] > 0:
         m.longest_wait[0] -= 1
-
-
-@kernel
-def forget_pending(m: Awaiting) -> None:
-    """Reset, as if no label had ever been expected."""
-    m.longest_wait[0] = 0
-    m.waited[0] = 0
-    m.last_wait[0] = 0
-    m.mark[0] = real(0)
-    for o in range(len(m.given_value)):
-        m.given_value[o] = real(0)
-        m.given_lead[o] = real(0)
-        m.given_expert[o] = real(0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
 from typing import Any
 
+from pykernel.algorithms.doubt import Doubt, DoubtConfig, DoubtWork
 from pykernel.algorithms.expert import Expert, ExpertConfig, ExpertWork
 from pykernel.algorithms.frame import (
     Framed,
@@ -27,12 +29,12 @@ from pykernel.algorithms.frame import (
     valid,
     whole_chances,
 )
-from pykernel.algorithms.hooks import FrameConfig, miss_row
+from pykernel.algorithms.hooks import FrameConfig, clear, miss_row
 from pykernel.algorithms.inputs import InputConfig
 from pykernel.algorithms.interval import Interval, IntervalConfig, IntervalWork
 from pykernel.algorithms.pending import Pending, PendingWork
 from pykernel.algorithms.stages import Sample, StageConfig, Stages
-from pykernel.dialect import Config, Kernel, Model, Struct
+from pykernel.dialect import Config, Kernel, Model, Real, Struct, Word, kernel, real, word
 from pykernel.dialect.program import Budget, Entry, LabelKind, Program, Programs
 
 UPDATES: Mapping[LabelKind, Kernel] = {
@@ -77,12 +79,15 @@ class Rule:
 
 
 FRAME = (
-    (Stages, Expert, Interval, Pending),
-    (Sample, ExpertWork, IntervalWork, PendingWork),
-    (StageConfig, InputConfig, FrameConfig, ExpertConfig, IntervalConfig),
+    (Stages, Expert, Interval, Pending, Doubt),
+    (Sample, ExpertWork, IntervalWork, PendingWork, DoubtWork),
+    (StageConfig, InputConfig, FrameConfig, ExpertConfig, IntervalConfig, DoubtConfig),
 )
 """The frame's own memory, working memory and configurations."""
 
+
+ZEROS = {Real: "real(0)", Word: "word(0)"}
+"""Type of a field -> zero, as kernels write it.  Other types are integers."""
 
 LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 
@@ -106,6 +111,29 @@ def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) 
         if calibrated is not None:
             found.append(Entry("probability", probability, "question", calibrated))
     return tuple(found)
+
+
+@functools.cache
+def clearing(model: type[Model], structs: tuple[type[Struct], ...]) -> Kernel:
+    """Return a kernel that sets every field of the structs to zero.  Its source is written here, so that it forgets no field."""
+    lines = ["def clear(m: Model) -> None:", f'    """{clear.doc}"""']
+    for struct in structs:
+        for name, array in struct.fields.items():
+            indices = "ijk"[: len(array.extents)]
+            if name in struct.scalars:
+                lines.append(f"    m.{name}[0] = {ZEROS.get(array.scalar, '0')}")
+                continue
+            for depth, index in enumerate(indices):
+                lines.append(f"{'    ' * (depth + 1)}for {index} in range(len(m.{name}{'[0]' * depth})):")
+            lines.append(
+                f"{'    ' * (len(indices) + 1)}m.{name}[{', '.join(indices)}] = {ZEROS.get(array.scalar, '0')}"
+            )
+    space: dict[str, Any] = {"Model": model, "real": real, "word": word}
+    source = "\n".join(lines)
+    exec(compile(source, f"<{model.__name__}>", "exec"), space)
+    made = kernel(space["clear"])
+    made.source, made.rebuild = source.encode(), (clearing, (model, structs))
+    return made
 
 
 def programs(rule: Rule) -> Programs:
@@ -143,5 +171,7 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         alarms=rule.alarms,
         between=rule.between,
         budget=rule.budget,
-        stand_ins=standing(rule.model, own | dict(rule.hooks), *rule.costs),
+        stand_ins=standing(
+            rule.model, own | {clear: clearing(rule.model, (*rule.memory, *memory))} | dict(rule.hooks), *rule.costs
+        ),
     )

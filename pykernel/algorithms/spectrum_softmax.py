@@ -163,8 +163,7 @@ def learn(m: SoftmaxModel, x: Real[DIM]) -> Index:
         tune(m)
         m.started[0] = 1
     tell_apart(m, x)
-    if m.judges:
-        hear(m)
+    hear(m)
     descend(m, x)
     return Status.DONE
 

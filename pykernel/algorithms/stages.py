@@ -559,30 +559,3 @@ def valid_stages(m: Staged, blank: Bool) -> Bool:
             if m.values_seen[j] == 0 and m.latest_input[j] != real(0):
                 return False
     return True
-
-
-@kernel
-def forget(m: Staged) -> None:
-    """Forget everything.  O(D) for each output."""
-    for j in range(len(m.mean)):
-        m.mean[j] = real(0)
-        m.variance[j] = real(0)
-        m.scale[j] = real(0)
-        m.held_input[j] = real(0)
-        m.evidence[j] = real(0)
-        m.values_seen[j] = 0
-        m.latest_input[j] = real(0)
-    for o in range(len(m.center)):
-        m.center[o] = real(0)
-        m.agreement[o] = real(0)
-        m.strength[o] = real(0)
-        m.left_power[o] = real(0)
-        for j in range(len(m.slopes[0])):
-            m.slopes[o, j] = real(0)
-    m.shock[0] = real(0)
-    m.label_shock[0] = real(0)
-    m.label_power[0] = real(0)
-    m.observed[0] = 0
-    m.averaged[0] = 0
-    m.judged[0] = 0
-    m.answers_judged[0] = 0

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from pykernel.algorithms.doubt import Doubts
 from pykernel.algorithms.expert import EXPERT_LIMIT
 from pykernel.algorithms.stages import PARTS
 from pykernel.spec import interval, kernel_settings
@@ -199,6 +200,11 @@ def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
     return {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}
 
 
+def doubts(spec: Any) -> Doubts:
+    """Return what the model compares with the labels."""
+    return {"none": Doubts.NOTHING, "class": Doubts.CLASSES}.get(spec.label_kind, Doubts.DISTANCES)
+
+
 def parameters(spec: Any, most: float) -> dict[str, Any]:
     """Return the values of StageConfig, InputConfig, ExpertConfig and IntervalConfig, and those of FrameConfig except
     ``rehearsed``.
@@ -222,6 +228,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "single": spec.outputs == 1,
             "separates": spec.label_kind == "class",
             "classes": len(label.classes or ()),
+            "doubts": doubts(spec),
             "scales": spec.standardises or inputs["rescales"],
             "standardises": spec.standardises,
             "holds": seen.outliers == "hold",

@@ -214,9 +214,8 @@ def keep_row(m: NystromModel) -> None:
 def learn(m: NystromModel, x: Real[DIM]) -> Index:
     """Learn a sample: f(x) should be m.y."""
     project(m, x)
-    if m.judges:
-        evaluate(m, size(m), m.error)
-        hear(m)
+    evaluate(m, size(m), m.error)
+    hear(m)
     status = 0
     if m.method != Method.GIVEN:
         start_draws(m)
@@ -278,19 +277,6 @@ def drop_basis(m: NystromModel) -> None:
             m.coordinates[t, i] = real(0)
     m.turn[0] = 0
     m.n[0] = 0
-
-
-@kernel
-def forget_samples(m: NystromModel) -> None:
-    """Forget the basis, the coefficients and the reservoir, but not the state of the random number generator.  O(N^2 + M (N + D))."""
-    drop_basis(m)
-    for t in range(len(m.rows)):
-        for j in range(len(m.rows[0])):
-            m.rows[t, j] = real(0)
-        for o in range(len(m.labels[0])):
-            m.labels[t, o] = real(0)
-    m.count[0] = 0
-    m.seen[0] = 0
 
 
 # -------------------------------------------------------------------------------------- self-test and snapshots
@@ -376,7 +362,6 @@ NYSTROM_RLS = programs(
             frame.learn: learn,
             frame.intact: intact,
             frame.keeps: keeps,
-            frame.forget_rule: forget_samples,
             LocatedModel: NystromModel,
             nystrom.locate: locate,
             nystrom.size: size,

@@ -5,7 +5,7 @@ Checking an input also converts it, so the rule always sees a converted copy.  N
 
 from typing import Any
 
-from pykernel.algorithms import elementary, expert, frame, inputs, interval, pending, stages
+from pykernel.algorithms import doubt, elementary, expert, frame, inputs, interval, pending, stages
 from pykernel.algorithms.frame import answer, begin_waiting, predict
 from pykernel.algorithms.hooks import FrameConfig
 from pykernel.algorithms.int16.arithmetic import clip
@@ -30,8 +30,10 @@ from pykernel.dialect import (
     Int16,
     Real,
     Struct,
+    absolute,
     as_signed,
     between,
+    floor_shift,
     kernel,
     word,
 )
@@ -67,6 +69,22 @@ ERROR_MOST = 1610612736
 """Largest |y - f(x)|."""
 
 
+class Int16Doubt(Struct):
+    """How useful the model has been; see ``pykernel.algorithms.doubt``."""
+
+    label_mean: between(Int[OUTPUTS], "-label_room", "label_room")
+    error_size: between(Int, 0, ERROR_MOST)
+    label_size: between(Int, 0, ERROR_MOST)
+    usual_size: between(Int, 0, ERROR_MOST)
+    doubt: between(Index, 0, doubt.KEPT)
+
+
+class Int16DoubtWork(Struct):
+    """Intermediate results, which every call recomputes; zero is a valid initial value."""
+
+    missed_by: between(Int, 0, ERROR_MOST)  # size of the sample's largest error
+
+
 class Int16Sample(Struct):
     """The sample that is being learned.  Every call overwrites it, so it may be zero at first."""
 
@@ -83,7 +101,7 @@ MARK_FACTOR = 31
 class Int16Framed(Int16Staged):
     """A model in the frame: the base class of the models of all integer rules."""
 
-    parts = Int16Sample, FrameConfig, Int16InputConfig
+    parts = Int16Sample, Int16Doubt, Int16DoubtWork, FrameConfig, doubt.DoubtConfig, Int16InputConfig
 
 
 @kernel
@@ -141,12 +159,21 @@ def winner(y: Int[OUTPUTS]) -> Index:
 
 
 @kernel
+def size_of(value: Int) -> Int:
+    """|value|."""
+    return value if value >= 0 else -value
+
+
+@kernel
 def hear(m: Int16Framed) -> None:
     """Replace f(x) in m.error by y - f(x)."""
     for o in range(len(m.y)):
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
         rest = clip(m.y[o], -m.rest_most, m.rest_most) if m.finer else m.y[o]
         error = rest - value
+        size = size_of(error)
+        if o == 0 or size > m.missed_by[0]:
+            m.missed_by[0] = size
         # if labels are classes, the error is 0 once f(x) has reached or passed its target
         if m.separates and ((rest > 0 and value >= rest) or (rest < 0 and value <= rest)):
             error = 0
@@ -247,17 +274,20 @@ INT16: dict[Any, Any] = {
     pending.Pending: Int16Pending,
     pending.Awaiting: frame.Framed,
     expert.instruct: instruct,
-    expert.dismiss: ignore,
     expert.valid_expert: always,
     interval.Interval: NoInterval,
     interval.IntervalWork: NoIntervalWork,
     interval.IntervalConfig: NoIntervalConfig,
+    doubt.Doubt: Int16Doubt,
+    doubt.DoubtWork: Int16DoubtWork,
+    doubt.Doubting: frame.Framed,
+    doubt.part: floor_shift,
+    absolute: size_of,
     frame.answer_before: ignore_input,
     frame.keep_whole: ignore_input,
     frame.settle_asked: ignore,
     interval.find_asked: find_asked,
     interval.valid_interval: always,
-    interval.forget_interval: ignore,
     frame.respond: respond,
     frame.most_likely: most_likely,
     "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",

@@ -187,13 +187,3 @@ def kind_of(m: GmmModel) -> Index:
     if shared(m):
         return GmmStatus.REGIME if m.abrupt[0] != 0 else GmmStatus.UNKNOWN
     return GmmStatus.UNKNOWN if m.abrupt[0] != 0 else GmmStatus.DRIFT
-
-
-@kernel
-def forget_blame(m: GmmModel) -> None:
-    """Reset the shares and the statistics of the latest alarm."""
-    zero(m.shares, len(m.shares))
-    zero(m.leaps, len(m.leaps))
-    m.culprit[0] = 0
-    m.abrupt[0] = 0
-    begin_story(m)

@@ -13,7 +13,6 @@ from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Status, TakenStatus, refusal
 from pykernel.algorithms.novelty.bank import (
     admit,
-    begin_search,
     compare_all,
     compare_some,
     compares_early,
@@ -29,9 +28,8 @@ from pykernel.algorithms.novelty.bank import (
     normal_regimes,
     renew,
     start_at,
-    vacate,
 )
-from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of, shared
+from pykernel.algorithms.novelty.blame import accuse, kind_of, shared
 from pykernel.algorithms.novelty.course import (
     innovate,
     learn_course,
@@ -56,7 +54,6 @@ from pykernel.algorithms.novelty.threshold import (
     Threshold,
     ThresholdConfig,
     follow_episode,
-    forget_threshold,
     is_armed,
     raise_level,
     settles,
@@ -66,7 +63,7 @@ from pykernel.algorithms.novelty.threshold import (
     valid_threshold,
 )
 from pykernel.algorithms.rule import Rule, programs
-from pykernel.algorithms.vectors import all_zero, copy, zero
+from pykernel.algorithms.vectors import all_zero, copy
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -414,36 +411,6 @@ def unlearn(m: GmmModel) -> Index:
     return Status.DONE
 
 
-@kernel
-def forget_all(m: GmmModel) -> None:
-    """Forget all that was learned."""
-    last = len(m.weights)
-    for k in range(last + 1):
-        vacate(m, k)
-    for k in range(last):
-        m.weights[k] = real(0)
-        m.rejected[k] = 0
-    m.known[0] = 0
-    m.newest[0] = 0
-    m.unmet[0] = 0
-    begin_search(m)
-    zero(m.joint, len(m.joint))
-    m.followed[0] = 0
-    for j in range(len(m.before)):
-        m.before[j] = real(0)
-        m.middle[j] = real(0)
-        m.least_step[j] = real(0)
-        m.repeats[j] = real(0)
-        m.run[j] = 0
-    zero(m.usual, len(m.usual))
-    zero(m.spread, len(m.spread))
-    m.surprised[0] = 0
-    m.settling[0] = 0
-    m.watched[0] = 0
-    forget_blame(m)
-    forget_threshold(m)
-
-
 # ------------------------------------------------------------------------------------------------------ snapshots
 
 
@@ -515,7 +482,6 @@ GMM = programs(
             frame.intact: intact,
             frame.blank: blank,
             frame.keeps: keeps,
-            frame.forget_rule: forget_all,
         },
         costs=("O(K D^2)", "O(K D^2); in an alarm, also O(D^3)"),
         questions=(Entry("novelty", novelty, "question"),),

@@ -227,21 +227,6 @@ def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> N
 
 
 @kernel
-def forget_threshold(m: ThresholdModel) -> None:
-    """Forget the level, the threshold and the alarm."""
-    m.level[0] = real(0)
-    m.quantile[0] = real(0)
-    m.excess[0] = real(0)
-    m.shift[0] = real(0)
-    m.taught[0] = 0
-    m.below[0] = 0
-    m.episode[0] = 0
-    m.quiet[0] = 0
-    m.age[0] = 0
-    m.tokens[0] = real(0)
-
-
-@kernel
 def since_alarm(m: ThresholdModel) -> Real:
     """Length of the latest row's alarm so far, in rows; 0 if the latest row is not in alarm."""
     return real(m.episode[0]) if m.quiet[0] == 0 else real(0)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Status, hear, refusal, see, strays
+from pykernel.algorithms.frame import Status, TakenStatus, begin_anew, hear, refusal, see, strays
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
 from pykernel.algorithms.online.candidates import commit, largest_step, only_grows, stand_alone, step_bearable
@@ -13,7 +13,6 @@ from pykernel.algorithms.online.hooks import (
     assimilate,
     combines,
     fills,
-    forget_own,
     outcome,
     propose,
     renewed,
@@ -56,7 +55,6 @@ from pykernel.algorithms.online.state import (
 from pykernel.algorithms.online.truncation import stale, trim
 from pykernel.algorithms.online.validity import keeps
 from pykernel.algorithms.rule import Rule, programs
-from pykernel.algorithms.vectors import zero
 from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, kernel, real
 from pykernel.dialect.program import Budget, Entry, OnHost, Programs
 
@@ -117,7 +115,7 @@ def absorb(m: OnlineModel, close: Bool) -> Index:
     """Learn a sample without storing it, by changing multipliers.  [not keeps_factor] O(N).  [keeps_factor] O(N^2)."""
     fits = adapt(m, close)
     if not fits or not bearable(m, m.n[0]):
-        return OnlineStatus.RESTARTED
+        return TakenStatus.RESTARTED
     commit(m)
     if not m.drafts:
         for o in range(len(m.error)):
@@ -137,7 +135,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     full = not fills(m) and n == len(m.v)
     propose(m)
     if not step_bearable(m):
-        return OnlineStatus.RESTARTED
+        return TakenStatus.RESTARTED
     # r is the vector to remove: n means the sample itself, n + 1 means that no vector is removed
     r = n + 1
     fits = True
@@ -164,7 +162,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     if spreads(m):
         fits = bearable(m, r)
     if not fits:
-        return OnlineStatus.RESTARTED
+        return TakenStatus.RESTARTED
     commit(m)
     assimilate(m, True)
     grow_older(m)
@@ -203,45 +201,20 @@ def remove_one(m: OnlineModel) -> Index:
 
 
 @kernel
-def begin_anew(m: OnlineModel) -> None:
-    """Forget all samples.  [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D)."""
-    m.n[0] = 0
-    m.probe[0] = 0
-    for i in range(len(m.v)):
-        zero(m.v[i], len(m.v[0]))
-        zero(m.alpha[i], len(m.alpha[0]))
-        m.age[i] = 0
-        m.diagonal[i] = real(0)
-        m.claim[i] = real(0)
-        m.neighbour[i] = real(0)
-        m.overlap[i] = real(0)
-    for i in range(len(m.t)):
-        m.t[i] = real(0)
-        m.inverse[i] = real(0)
-        m.squared[i] = real(0)
-        m.z_re[i] = real(0)
-        m.z_im[i] = real(0)
-    forget_own(m)
-    for o in range(len(m.value)):
-        m.value[o] = real(0)
-
-
-@kernel
 def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     """Learn the sample x with label m.y.  A model that diverges, or has a state that learning cannot reach, is reset."""
     status = attempt(m, x)
     if m.keeps_complex:
         if m.probe[0] == ASTRAY:
-            status = OnlineStatus.RESTARTED
+            status = TakenStatus.RESTARTED
         # Z is corrected only when a sample is stored; if the sample is discarded, check one column of Z instead
         i = m.nearest[0]
         if status == OnlineStatus.DISCARDED and i < m.n[0]:
             worst = column_error(m, i)
             if not (worst <= MOST_WRONG):
-                status = OnlineStatus.RESTARTED
-    if status == OnlineStatus.RESTARTED or (status > 0 and not sound(m)):
-        begin_anew(m)
-        return OnlineStatus.RESTARTED
+                status = TakenStatus.RESTARTED
+    if status > 0 and not sound(m):
+        return TakenStatus.RESTARTED
     return status
 
 
@@ -257,6 +230,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
         if m.norm[0] == real(0):
             for o in range(len(m.value)):
                 m.value[o] = real(0)
+            m.missed_by[0] = real(0)
             return OnlineStatus.DISCARDED
         # where k(x, x) is near zero, a label within its limit could require a multiplier that is too large
         if not m.unit and not (m.norm[0] * m.alpha_limit >= real(4) * m.label_limit):
@@ -267,13 +241,13 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
         if m.n[0] == len(m.v):
             removed = remove_one(m)
             if removed < 0:
-                return OnlineStatus.RESTARTED
+                return TakenStatus.RESTARTED
             replaces = True
     present(m, x)
     hear(m)
     if m.unit:
         if strays(m, real(1)):
-            return OnlineStatus.RESTARTED
+            return TakenStatus.RESTARTED
     sure = True
     for o in range(len(m.error)):
         sure = sure and m.error[o] == real(0)
@@ -290,7 +264,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.keeps_factor:
         express(m, m.n[0])
         if not belongs(m):
-            return OnlineStatus.RESTARTED
+            return TakenStatus.RESTARTED
         if not combines(m):
             combination(m, m.n[0])
         m.inverse_kappa[0] = real(1) / m.kappa[0]
@@ -346,7 +320,7 @@ def refresh(m: OnlineModel) -> Index:
     fits = renewed(m)
     if not fits:
         begin_anew(m)
-        return OnlineStatus.RESTARTED
+        return TakenStatus.RESTARTED
     return Status.DONE
 
 

@@ -88,11 +88,6 @@ def renewed(m: OnlineModel) -> Bool:
 
 
 @placeholder
-def forget_own(m: OnlineModel) -> None:
-    """Clear the rule's own memory."""
-
-
-@placeholder
 def share_of_nearest(m: OnlineModel) -> Real:
     """The share of a sample's multiplier that the nearest vector gets if the sample is not stored."""
     return real(1)

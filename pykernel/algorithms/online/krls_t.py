@@ -27,7 +27,6 @@ from pykernel.algorithms.online.posterior import (
     draft_mean,
     enter_mean,
     foresee_by_factor,
-    forget_mean,
     keeps_mean,
     learn_factor,
     learn_mean,
@@ -45,7 +44,6 @@ from pykernel.algorithms.packed import (
 )
 from pykernel.algorithms.release import release_coordinate, release_coordinate_of
 from pykernel.algorithms.stages import noise, trust
-from pykernel.algorithms.vectors import zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, absolute, between, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -246,19 +244,6 @@ def vacant(m: KrlsTModel, at: Index) -> Bool:
 
 
 @kernel
-def forget_own(m: KrlsTModel) -> None:
-    """Forget the function and its variance.  O(N^2)."""
-    m.power[0] = real(0)
-    m.weight[0] = real(0)
-    if m.forgets:
-        zero(m.covariance, len(m.covariance))
-        for i in range(len(m.expected)):
-            zero(m.expected[i], len(m.expected[0]))
-    else:
-        forget_mean(m)
-
-
-@kernel
 def remembered(m: KrlsTModel, value: Real) -> Real:
     """The mean after forgetting: before a sample is learned, forgetting moves the mean towards zero."""
     if m.forgets:
@@ -317,7 +302,6 @@ KRLS_T = budgeted(
         hooks.sound: sound,
         posterior.largest_variance: largest_variance,
         hooks.renewed: renew_multipliers,
-        hooks.forget_own: forget_own,
         frame.remembered: remembered,
         frame.keeps: keeps_posterior,
         FactorModel: KrlsTModel,

@@ -16,7 +16,6 @@ from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.online.state import ALPHA_FLOOR, LARGEST_FACTOR, LOOSE, OnlineModel, settle
 from pykernel.algorithms.online.validity import keeps
 from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, row_of, rows_within
-from pykernel.algorithms.vectors import zero
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, absolute, between, kernel, placeholder, real
 
 ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
@@ -131,14 +130,6 @@ def renew_multipliers(m: FactorModel) -> Bool:
                 return False
             m.alpha[i, o] = settle(m.ph[i])
     return True
-
-
-@kernel
-def forget_mean(m: FactorModel) -> None:
-    """Forget the mean and the covariance.  O(N^2)."""
-    zero(m.root, len(m.root))
-    for i in range(len(m.expected)):
-        zero(m.expected[i], len(m.expected[0]))
 
 
 @kernel

@@ -32,7 +32,6 @@ class OnlineStatus(IntEnum):
     DISCARDED = 3  # the sample was not stored, usually because the budget was full; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: it was not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: it was not stored; multipliers changed
-    RESTARTED = 8  # the model diverged or had an impossible state: it has forgotten all samples, including this one
     REFUSED_MULTIPLIER = -3  # k(x, x) is so small that the sample could need a multiplier that is too large
 
 

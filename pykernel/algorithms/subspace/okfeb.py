@@ -425,9 +425,8 @@ def learn_both(m: HeadModel, x: Real[DIM]) -> Index:
     if m.budget == Budget.DROP:
         if m.rank[0] < rank:
             forget_labels(m)
-    if m.judges:
-        evaluate(m, m.error)
-        hear(m)
+    evaluate(m, m.error)
+    hear(m)
     if m.logistic:
         learn_logistic(m, m.head_ridge * share_of_ridge(m))
     else:
@@ -475,21 +474,6 @@ def forget_subspace(m: SubspaceModel) -> None:
     m.looks[0] = 0
 
 
-@kernel
-def forget_samples(m: SubspaceModel) -> None:
-    """Forget the subspace, the censoring threshold and the number of samples seen."""
-    forget_subspace(m)
-    m.censor[0] = real(0)
-    m.seen[0] = 0
-
-
-@kernel
-def forget_all(m: HeadModel) -> None:
-    """Forget the subspace and the head."""
-    forget_samples(m)
-    forget_labels(m)
-
-
 # ---------------------------------------------------------------------------------------------------- snapshots
 
 
@@ -516,7 +500,6 @@ _ALONE = Rule(
         frame.learn: track,
         frame.intact: countable,
         frame.keeps: valid_subspace,
-        frame.forget_rule: forget_samples,
     },
     costs=(
         "O(N (D + r) + r^3 / 3)",
@@ -542,7 +525,6 @@ _LABELLED = replace(
         frame.learn: learn_both,
         frame.intact: countable_labels,
         frame.keeps: keeps_labels,
-        frame.forget_rule: forget_all,
     },
     calibrated=lambda c: bool(c.logistic),
     labels=("real", "reals", "class"),

@@ -333,6 +333,7 @@ def frame_parameters(spec: Any, reach: int, squares: float, places: int | None =
         "holds": False,
         "separates": spec.label_kind == "class",
         "classes": len(label.classes or ()),
+        "doubts": stages.doubts(spec),
         "label_most": most,
         "one": math.floor(one) if spec.label_kind == "class" else 0,
         "scales": True,  # inputs are converted
