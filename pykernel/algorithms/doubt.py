@@ -6,12 +6,15 @@ size of its errors, and the labels' distance from their own mean, which is the e
 For classes, these are the share of wrong answers, and the share that would be wrong if the answer were always the most
 frequent class.
 
-    settling   since the beginning.  Ends when the model has been useful: its errors are below 3/4 of the labels' distances (classes: 1/2).
-    trusting   until, for RUN labels without interruption, the errors are at least 7/8 of the labels' distances (classes:
-               3/4), and at least one and a half times as large as they usually are while the model is useful.  Then the model begins anew.
-    searching  The new model may be learning nonsense, too.  After TRY and
-               after KEEP labels, it begins anew if it is still useless.  When it becomes useful, the nonsense has ended, and the model begins anew for the last
-               time, without the nonsense that it has learned.  If it is neither useless nor useful, it is trusted.
+The model is useful while its errors are below 3/4 of the labels' distances, and useless while they are at least 7/8 of them
+(classes: 1/2 and 3/4).  How many labels it needed until it was useful for the first time says how long it may take to learn:
+a trial has SETTLED labels more.  Until then, nothing is doubted.
+
+    trusting   If, after a trial, the model is useless for RUN labels without interruption, and its errors are also at least 4/3
+               of what they usually were while it was useful, it begins anew.
+    searching  The new model may be learning nonsense, too.  After each trial, it begins anew if it is still useless.  When it
+               becomes useful, the nonsense has ended: it begins anew for the last time, to forget what it has learned of the
+               nonsense, and is trusted.  If it is neither useless nor useful after a trial, it is trusted as it is.
 
 A constant label, such as that of a machine that is switched off, raises no doubt: then the model's errors are small
 compared with its usual errors.
@@ -24,13 +27,12 @@ from pykernel.algorithms.stages import Staged
 from pykernel.dialect import OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel
 
 SETTLED = 150
-"""Number of labels before the model can have been useful."""
-DESPAIR = 350
-"""SETTLED + RUN, where RUN is the number of consecutive useless labels after which the model begins anew."""
-LOOKED = 414
-"""Number of labels, plus DESPAIR, before a new model can be useful: with fewer labels, it may seem so by chance."""
-TRIED, KEPT = 650, 950
-"""TRY and KEEP, the numbers of labels after which a new model that is still useless begins anew, plus DESPAIR."""
+"""Number of labels before the model can have been useful for the first time."""
+LOOKED = 64
+"""Number of labels before a model can be useful while searching: with fewer labels, it may seem so by chance."""
+RUN = 200
+"""Number of consecutive useless labels after which the model begins anew."""
+LIVED_MOST = 2**24
 BETTER, BETTER_CLASSES = 2, 1
 """A model is useful while its errors are below 1 - 2^-BETTER times the labels' distances, and useless while they are at least
 1 - 2^-(BETTER + 1) times these distances.  The running means have more noise if they count wrong answers."""
@@ -53,8 +55,11 @@ class Doubt(Struct):
     label_mean: between(Real[OUTPUTS], "-2 * label_limit", "2 * label_limit")  # running mean of the labels
     error_size: between(Real, 0, "4 * label_limit")  # running mean of the errors' sizes
     label_size: between(Real, 0, "4 * label_limit")  # running mean of the labels' distances from their mean
-    usual_size: between(Real, 0, "4 * label_limit")  # running mean of the errors' sizes while the model is useful
-    doubt: between(Index, 0, KEPT)  # number of labels in the present phase, plus the number at which this phase begins
+    usual_size: between(Real, 0, "4 * label_limit")  # slow running mean of the errors' sizes while the model is useful
+    lived: between(Index, 0, LIVED_MOST)  # number of labels since the model began
+    needed: between(Index, 0, LIVED_MOST)  # its age when it was useful for the first time; 0: it was never useful
+    useless_run: between(Index, 0, RUN)  # number of labels for which it has been useless without interruption
+    searching: between(Index, 0, 1)
 
 
 class DoubtWork(Struct):
@@ -112,7 +117,9 @@ def despairs(m: Doubting) -> Bool:
     away = weigh_distance(m)
     if m.doubts == Doubts.CLASSES:
         away = weigh_class(m)
-    pace = SLOW if m.doubt[0] >= SETTLED and m.doubt[0] < DESPAIR else FAST
+    trial = SETTLED + m.needed[0]
+    m.lived[0] = m.lived[0] + 1 if m.lived[0] < LIVED_MOST else LIVED_MOST
+    pace = SLOW if m.lived[0] > trial else FAST
     for o in range(len(m.label)):
         m.label_mean[o] = toward(m.label_mean[o], m.label[o], pace)
     m.error_size[0] = toward(m.error_size[0], m.missed_by[0], FAST)
@@ -121,26 +128,21 @@ def despairs(m: Doubting) -> Bool:
     better = BETTER_CLASSES if m.doubts == Doubts.CLASSES else BETTER
     useful = error < m.label_size[0] - part(m.label_size[0], better)
     useless = error >= m.label_size[0] - part(m.label_size[0], better + 1)
-    m.doubt[0] += 1
-    if m.doubt[0] < SETTLED:
+    if m.needed[0] == 0:
+        if useful and m.lived[0] >= SETTLED:
+            m.needed[0] = m.lived[0]
+            m.usual_size[0] = error
         return False
-    if m.doubt[0] == SETTLED:
-        m.usual_size[0] = error
-        if not useful:
-            m.doubt[0] = SETTLED - 1
-        return False
-    if m.doubt[0] <= DESPAIR:
+    if m.searching[0] == 0:
         if useful:
             m.usual_size[0] = toward(m.usual_size[0], error, SLOW)
-        if not useless or error < m.usual_size[0] + part(m.usual_size[0], 1):
-            m.doubt[0] = SETTLED
-        return m.doubt[0] == DESPAIR
-    if m.doubt[0] > LOOKED and useful:
-        m.doubt[0] = 0
+        doubtful = useless and m.lived[0] > trial and error - part(error, 2) >= m.usual_size[0]
+        m.useless_run[0] = m.useless_run[0] + 1 if doubtful and m.useless_run[0] < RUN else 0
+        m.searching[0] = 1 if m.useless_run[0] == RUN else 0
+        return m.searching[0] == 1
+    if useful and m.lived[0] >= LOOKED:
+        m.searching[0] = 0
         return True
-    if useless and (m.doubt[0] == TRIED or m.doubt[0] == KEPT):
-        m.doubt[0] = DESPAIR
-        return True
-    if m.doubt[0] == KEPT:
-        m.doubt[0] = SETTLED
-    return False
+    if m.lived[0] >= 2 * trial:
+        m.searching[0] = 1 if useless else 0
+    return useless and (m.lived[0] == trial or m.lived[0] >= 2 * trial)

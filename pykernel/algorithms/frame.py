@@ -321,11 +321,13 @@ def answer_before(m: Framed, x: Real[DIM]) -> None:
 @kernel
 def begin_anew(m: Framed) -> None:
     """Forget everything except what the doubt is based on."""
-    doubt = m.doubt[0]
     usual = m.usual_size[0]
+    needed = m.needed[0]
+    searching = m.searching[0]
     clear(m)
-    m.doubt[0] = doubt
     m.usual_size[0] = usual
+    m.needed[0] = needed
+    m.searching[0] = searching
 
 
 @kernel

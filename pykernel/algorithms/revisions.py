@@ -21,7 +21,7 @@ class Revision:
 
 RAISED: dict[str, Revision] = {}
 """The revision of each algorithm that has changed, with a comment that says what changed.  All others have the first revision.  Names are
-those of ``Spec.algorithms``: a rule such as "klms", or "gaussian kernel", "stages", "missing" or "signal"; the suffix " int16" marks the
+those of ``Spec.algorithms``: a rule such as "klms", or "gaussian kernel", "stages", "missing", "doubt" or "signal"; the suffix " int16" marks the
 int16 version."""
 
 

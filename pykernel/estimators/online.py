@@ -207,7 +207,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         MERGED (rules without vectors: DONE); OBSERVED (only the standardiser was updated);
         REFUSED_INPUT, REFUSED_LABEL (beyond a limit), REFUSED_MULTIPLIER or REFUSED_WEIGHT (a multiplier or a
         weight could become too large). A refused sample leaves the model unchanged.
-        RESTARTED: learning diverged, and the model began anew.
+        RESTARTED: the model began anew, because learning diverged or the model was useless for hundreds of labels.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -433,7 +433,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Number of updates with each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
         MERGED (rules without vectors: DONE); OBSERVED (only the standardiser was updated);
         REFUSED_INPUT (beyond the limit), REFUSED_MULTIPLIER or REFUSED_WEIGHT (a multiplier or a weight could become
-        too large). A refused sample leaves the model unchanged. RESTARTED: learning diverged, and the model began anew.
+        too large). A refused sample leaves the model unchanged. RESTARTED: the model began anew, because learning diverged or the model was useless for hundreds of labels.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)

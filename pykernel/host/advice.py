@@ -185,7 +185,7 @@ class _Adviser:
     def _diverged(self) -> None:
         count = self.simulation.statuses.get(getattr(self.spec.program.status, "RESTARTED", None), 0)
         if count:
-            why = f"the model restarted {count:,} times, because a number would have left its range: learning diverges"
+            why = f"the model began anew {count:,} times: learning diverged, or many labels had nothing to do with their inputs"
             self._propose("new beginnings", count, why, [*self._smaller_steps(), *self._recipes()])
 
     def _digits(self) -> None:

@@ -453,6 +453,8 @@ class Spec(Keys):
             used.append("stages")
         if self.completes:
             used.append("missing")
+        if getattr(staged, "doubts", False):
+            used.append("doubt")
         if self.signal is not None:
             used.append("signal")
         return tuple(f"{name} int16" if self.real.is_int16 else name for name in used)

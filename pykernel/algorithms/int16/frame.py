@@ -67,22 +67,27 @@ VALUE_MOST = 1073741824
 """Largest |f(x)|."""
 ERROR_MOST = 1610612736
 """Largest |y - f(x)|."""
+SIZE_MOST = 1073741823
+"""Largest size of an error or of a label in running means, so that no difference of two sizes overflows."""
 
 
 class Int16Doubt(Struct):
     """How useful the model has been; see ``pykernel.algorithms.doubt``."""
 
-    label_mean: between(Int[OUTPUTS], "-label_room", "label_room")
-    error_size: between(Int, 0, ERROR_MOST)
-    label_size: between(Int, 0, ERROR_MOST)
-    usual_size: between(Int, 0, ERROR_MOST)
-    doubt: between(Index, 0, doubt.KEPT)
+    label_mean: between(Int[OUTPUTS], -SIZE_MOST, SIZE_MOST)
+    error_size: between(Int, -SIZE_MOST, SIZE_MOST)
+    label_size: between(Int, -SIZE_MOST, SIZE_MOST)
+    usual_size: between(Int, -SIZE_MOST, SIZE_MOST)
+    lived: between(Index, 0, doubt.LIVED_MOST)
+    needed: between(Index, 0, doubt.LIVED_MOST)
+    useless_run: between(Index, 0, doubt.RUN)
+    searching: between(Index, 0, 1)
 
 
 class Int16DoubtWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
-    missed_by: between(Int, 0, ERROR_MOST)  # size of the sample's largest error
+    missed_by: between(Int, -ERROR_MOST, ERROR_MOST)  # size of the sample's largest error
 
 
 class Int16Sample(Struct):
@@ -162,6 +167,13 @@ def winner(y: Int[OUTPUTS]) -> Index:
 def size_of(value: Int) -> Int:
     """|value|."""
     return value if value >= 0 else -value
+
+
+@kernel
+def toward(mean: Int, value: Int, halvings: Index) -> Int:
+    """The running mean after another value."""
+    kept = clip(mean, -SIZE_MOST, SIZE_MOST)
+    return clip(kept + floor_shift(clip(value, -SIZE_MOST, SIZE_MOST) - kept, halvings), -SIZE_MOST, SIZE_MOST)
 
 
 @kernel
@@ -282,6 +294,7 @@ INT16: dict[Any, Any] = {
     doubt.DoubtWork: Int16DoubtWork,
     doubt.Doubting: frame.Framed,
     doubt.part: floor_shift,
+    doubt.toward: toward,
     absolute: size_of,
     frame.answer_before: ignore_input,
     frame.keep_whole: ignore_input,

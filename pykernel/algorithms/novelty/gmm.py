@@ -163,7 +163,7 @@ def blame(m: GmmModel, parts: Real[DIM]) -> Index:
     if not intact(m):
         return Status.REFUSED_STATE
     copy(m.shares, parts, len(parts))
-    if m.episode[0] == 0:
+    if since_alarm(m) == real(0):
         return Status.DONE
     return kind_of(m)
 
@@ -284,7 +284,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     """Judge a row, then learn it.  O(K D^2); in an alarm, also O(D^3)."""
     if m.watched[0] == 0:
         start(m, x)
-        return Status.DONE
+        return GmmStatus.WARMING
     judged = m.surprised[0] >= JUDGED
     warm = warming(m)
     alarmed = notice(m, x, warm)
@@ -339,7 +339,8 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         quicken(m)
     if m.watched[0] < m.watched_most:
         m.watched[0] += 1
-    if alarmed and status != GmmStatus.BORN:
+    # a row that lasts has ended the alarm
+    if alarmed and status != GmmStatus.BORN and m.episode[0] > 0:
         return GmmStatus.HELD if held and not lasting else GmmStatus.NOVEL
     if status == Status.DONE and warm:
         return GmmStatus.WARMING
