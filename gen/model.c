@@ -35,6 +35,15 @@
 #endif
 {%- endif %}
 
+/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
+#if defined(__clang__)
+#define {{ macro }}_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define {{ macro }}_APART __attribute__((noinline, noclone))
+#else
+#define {{ macro }}_APART
+#endif
+
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
 #define {{ macro }}_ASSERT(what, condition) typedef char {{ name }}_assert_##what[(condition) ? 1 : -1]
 {{ macro }}_ASSERT(size_of_real, sizeof({{ real }}) == {{ real_bytes }}u);
@@ -69,12 +78,12 @@ extern {{ t.declaration.removeprefix("static ") }}; /* for {{ name }}_snapshot.c
 {% for code in functions %}
 {{ code }}
 {% endfor %}
-uint32_t {{ name }}_hash(const {{ name }}_t *s)
+{{ macro }}_APART uint32_t {{ name }}_hash(const {{ name }}_t *s)
 {
     return {{ name }}_crc32(0u, (const unsigned char *)s, {{ macro }}_{{ "STATE" if persists else "RAM" }}_BYTES);
 }
 
-void {{ name }}_{{ clear }}({{ name }}_t *s)
+{{ macro }}_APART void {{ name }}_{{ clear }}({{ name }}_t *s)
 {
     /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
@@ -89,7 +98,7 @@ void {{ name }}_{{ clear }}({{ name }}_t *s)
 }
 
 {% if persists and not learned -%}
-void {{ name }}_init({{ name }}_t *s)
+{{ macro }}_APART void {{ name }}_init({{ name }}_t *s)
 {
     {{ name }}_reset(s);
 }

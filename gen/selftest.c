@@ -130,8 +130,8 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
         }
         last = t.seed;
         {{ name }}_make_up(&t, kind, {{ r.moved }});
-{%- for field, end in r.armed %}
-        if (n == {{ r.begins }}) {
+{%- for step, field, end in r.armed %}
+        if (n == {{ step }}) {
             s->{{ field }} = {{ end }}; /* not after so many rows: the self-test is short */
         }
 {%- endfor %}

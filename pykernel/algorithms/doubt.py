@@ -61,6 +61,8 @@ class Doubt(Struct):
     useless_run: between(Index, 0, RUN)  # number of labels for which it has been useless without interruption
     searching: between(Index, 0, 1)
 
+    soon = {"needed": 1, "lived": SETTLED + 1, "useless_run": RUN - 1}
+
 
 class DoubtWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""
@@ -96,10 +98,11 @@ def toward(mean: Real, value: Real, halvings: Index) -> Real:
 def weigh_distance(m: Doubting) -> Real:
     """The label's distance from the labels' mean, for the output for which it is largest."""
     most = absolute(m.label[0] - m.label_mean[0])
-    for o in range(1, len(m.label)):
-        size = absolute(m.label[o] - m.label_mean[o])
-        if size > most:
-            most = size
+    if len(m.label) > 1:
+        for o in range(1, len(m.label)):
+            size = absolute(m.label[o] - m.label_mean[o])
+            if size > most:
+                most = size
     return most
 
 

@@ -257,14 +257,12 @@ def _steps(spec: Spec) -> tuple[int, int, int]:
     return max(2 * KINDS, rehearsed + min(waits, most) + KINDS) + tail, tail, answered
 
 
-def armed(spec: Spec, layout: Layout) -> list[tuple[str, int]]:
-    """Return (field, last value) for each field that counts rows until a monitor is armed.
-
-    At step ``moved``, the self-test sets each count to its last value, because the sequence is too short to reach it.
-    """
-    ranges = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
-    counts = [slot.name for slot in layout.slots if slot.name in ranges and ranges[slot.name].most == "commissioning"]
-    return [(name, spec.config.commissioning) for name in counts]
+def armed(spec: Spec, layout: Layout, plan: Sequence) -> list[tuple[int, str, int]]:
+    """Return (step, field, value) for each count that the self-test advances, because the sequence is too short for it."""
+    soon = {name: given for struct in spec.program.persistent for name, given in struct.soon.items()}
+    steps = {"commissioning": (plan.moved, getattr(spec.config, "commissioning", 0))}
+    found = [(slot.name, soon[slot.name]) for slot in layout.slots if slot.name in soon]
+    return [(step, name, value) for name, end in found for step, value in [steps.get(end, (2 * KINDS, end))]]
 
 
 # ------------------------------------------------------------------------------------------------------- on the host
@@ -346,8 +344,9 @@ class _Run:
             last = self.seed
             self.sample(kind, plan.moved <= n < plan.back)
             if t % plan.stride == 0:
-                for name, end in armed(self.spec, self.layout) if n == plan.moved else ():
-                    self.model.memory.field(name)[:] = end
+                for step, name, value in armed(self.spec, self.layout, plan):
+                    if n == step:
+                        self.model.memory.field(name)[:] = value
                 for at, called in calls.events:
                     if at == n:
                         self.call(called)
@@ -554,8 +553,7 @@ def _of_calls(
         "told": 4 + answer_bytes(spec),
         "asked": ", ".join(f"0x{mask:X}" for mask in calls.kinds),
         "events": calls.events,
-        "armed": armed(spec, layout),
-        "begins": plan.moved,
+        "armed": armed(spec, layout, plan),
         "guards": [(slot.name, slot.array.scalar.dtype(spec.real).itemsize - 1, mask) for slot, mask in calls.guards],
         "place": unsigned(layout.nbytes),
         "struck": calls.struck,

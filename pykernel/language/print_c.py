@@ -305,7 +305,7 @@ class Printer:
         shared = self.is_shared(f)
         self.inlines |= shared
         inline = f"{self.macro}_INLINE " if shared else "inline " if self.is_elementary(f) else ""
-        storage = "" if f.name in self.public else f"static {inline}"
+        storage = f"{self.macro}_APART " if f.name in self.public else f"static {inline}"
         idle = [f"    (void){name};" for name, _ in f.params if name not in f.names[Local]]
         if f.name in self.public and not self.touches_struct(f):
             idle.insert(0, f"    (void){self.pointer};")

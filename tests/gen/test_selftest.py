@@ -19,8 +19,8 @@ from tests.support.tools import needs
 GOLDEN = Path(__file__).parents[1] / "golden"
 GOLDENS = sorted(path.stem for path in GOLDEN.glob("*.toml"))
 NEEDS = needs("gcc", "gcov")
-LEAST = 0.973
-"""The rest refuses what the samples of a self-test do not bring about: a full budget, too few samples.  The lines of the self-test
+LEAST = 0.97
+"""The rest refuses what the samples of a self-test do not bring about: a full budget, too few samples, a model that is useful.  The lines of the self-test
 itself count, and are run: it was 0.978 when it had twice as many."""
 
 

@@ -83,6 +83,8 @@ class Int16Doubt(Struct):
     useless_run: between(Index, 0, doubt.RUN)
     searching: between(Index, 0, 1)
 
+    soon = doubt.Doubt.soon
+
 
 class Int16DoubtWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""

@@ -78,6 +78,8 @@ class Threshold(Struct):
     age: between(Index, 0, "commissioning")
     tokens: between(Real, 0, "tokens_most")  # number of rows in alarm from which the threshold may still learn
 
+    soon = {"age": "commissioning"}
+
 
 class ThresholdConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.novelty``."""
