@@ -30,7 +30,9 @@ class Alarms:
         self.samples = self.count = 0  # number of samples in alarm, and number of alarms
         self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms
         self._taken, self._last = 0, -1  # number of accepted samples; index of the last accepted sample in alarm
-        self._row, self._gone = -1, False  # the last row in alarm, and whether its alarm is about refused rows
+        self._row = -1  # the last row in alarm
+        # whether its alarm is about refused rows; None: there is no such row, and a stream may begin within an alarm
+        self._gone: bool | None = None
 
     def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
         """Take the next samples. rows: the samples' row numbers. ``Steps`` describes the other arguments.

@@ -56,6 +56,20 @@ def test_states_are_told() -> None:
     assert "until_armed" not in told(x, life="changing")
 
 
+def test_a_stream_may_begin_within_an_alarm() -> None:
+    """The state goes on with the alarm, which is then the first of this run."""
+    x, spec = normal(4000), make_spec({"name": "m", "input": {"dim": 4}, "novelty": {}})
+    x[3000:3040] += 30.0
+    first, then = Monitoring(spec), Monitoring(spec)
+    for _ in first.run(x[:3020], np.zeros((3020, 0))):
+        pass
+    then.model.memory.copy_from(first.model.memory)
+    for _ in then.run(x[3020:3040], np.zeros((20, 0))):
+        pass
+    found = then.report()["alarms"]
+    assert (found["count"], found["samples"], found["listed"][0]["rows"]) == (1, 20, 20)
+
+
 def test_rows_that_are_refused_are_an_alarm_of_their_kind() -> None:
     x = normal(4000)
     x[3000:3040, 2] = np.nan
