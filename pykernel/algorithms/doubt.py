@@ -21,6 +21,7 @@ compared with its usual errors.
 """
 
 from enum import IntEnum
+from types import MappingProxyType
 
 from pykernel.algorithms.elementary import winner
 from pykernel.algorithms.stages import Staged
@@ -39,6 +40,12 @@ BETTER, BETTER_CLASSES = 2, 1
 FAST, SLOW = 6, 10
 """Each label moves the running means by 2^-FAST of its distance from the mean, or by 2^-SLOW."""
 PARTS = Constant([1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256, 1 / 512, 1 / 1024])
+
+
+class DoubtStatus(IntEnum):
+    """Status of a sample after which nothing is left."""
+
+    RESTARTED = 8  # the model diverged, had an impossible state, or was useless: it has forgotten all samples, including this one
 
 
 class Doubts(IntEnum):
@@ -61,7 +68,7 @@ class Doubt(Struct):
     useless_run: between(Index, 0, RUN)  # number of labels for which it has been useless without interruption
     searching: between(Index, 0, 1)
 
-    soon = {"needed": 1, "lived": SETTLED + 1, "useless_run": RUN - 1}
+    soon = MappingProxyType({"needed": 1, "lived": SETTLED + 1, "useless_run": RUN - 1})
 
 
 class DoubtWork(Struct):
@@ -80,6 +87,14 @@ class Doubting(Staged):
     """A model that may doubt."""
 
     parts = Doubt, DoubtWork, DoubtConfig
+
+
+@kernel
+def ended(m: Doubting, status: Index) -> Bool:
+    """Whether the model must begin anew."""
+    if m.doubts == Doubts.NOTHING:
+        return False
+    return status == DoubtStatus.RESTARTED
 
 
 @kernel

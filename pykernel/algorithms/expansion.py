@@ -28,6 +28,7 @@ trained function.  Therefore, the model has its own ``respond`` instead of the f
 from dataclasses import replace
 
 from pykernel.algorithms import frame
+from pykernel.algorithms.doubt import DoubtStatus
 from pykernel.algorithms.elementary import (
     ROUNDING,
     bounded,
@@ -38,7 +39,7 @@ from pykernel.algorithms.elementary import (
 )
 from pykernel.algorithms.expert import calibrated, mix
 from pykernel.algorithms.extents import FEATURES, PACKED
-from pykernel.algorithms.frame import WILD, Status, TakenStatus, hear, strays
+from pykernel.algorithms.frame import WILD, Status, hear, strays
 from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, feature_value
 from pykernel.algorithms.kernels import squared_norm
@@ -267,7 +268,7 @@ def learn_by_least_squares(m: ExpansionModel) -> Index:
     if fresh:
         spread = gather(m, True)
     if strays(m, sqrt(real(1) + spread)):
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     inverse = real(1) / (real(1) + spread)
     status = shift(m, inverse)
     if status == Status.DONE:
@@ -453,7 +454,7 @@ def learn_classes(m: ExpansionModel, x: Real[DIM]) -> Index:
     if not wild:
         status = learn_by_least_squares(m)
     if status == LinearStatus.REFUSED_WEIGHT:
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     return status
 
 

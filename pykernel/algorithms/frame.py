@@ -14,7 +14,7 @@ The frame is written for floating-point numbers.  In int16 programs, the same ke
 
 from __future__ import annotations
 
-from pykernel.algorithms.doubt import Doubts, despairs
+from pykernel.algorithms.doubt import Doubts, DoubtStatus, despairs, ended
 from pykernel.algorithms.elementary import bounded, clipped, each_class, winner
 from pykernel.algorithms.expert import (
     consult,
@@ -271,7 +271,7 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
     if m.follows:
         remain(m, x, m.label, m.y)
     status = learn(m, x)
-    if status >= 0 and status != TakenStatus.RESTARTED:
+    if status >= 0 and not ended(m, status):
         if m.expects:
             judge_parts(m, x)
         if m.follows:
@@ -363,15 +363,15 @@ def take(m: Framed, x: Real[DIM]) -> Index:
             status = follow(m, m.x)
     else:
         status = follow(m, x)
-    if status >= 0 and status != TakenStatus.RESTARTED:
+    if status >= 0 and not ended(m, status):
         if m.mixes:
             instruct(m, x, m.label)
         settle_inputs(m, x)
         if m.doubts != Doubts.NOTHING:
             hopeless = despairs(m)
             if hopeless:
-                status = TakenStatus.RESTARTED
-    if status == TakenStatus.RESTARTED:
+                status = DoubtStatus.RESTARTED
+    if ended(m, status):
         begin_anew(m)
     return status
 

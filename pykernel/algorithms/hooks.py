@@ -23,7 +23,6 @@ class TakenStatus(IntEnum):
 
     OBSERVED = 6  # the standardiser still needs more samples: the sample updated the standardiser, but not the model
     FROZEN = 7  # learning is switched off: the sample was checked, but not learned
-    RESTARTED = 8  # the model diverged, had an impossible state, or was useless: it has forgotten all samples, including this one
 
 
 class FrameConfig(Config):

@@ -17,8 +17,9 @@ Estimation, 1977, V.4).  Several outputs share P.
 from enum import IntEnum
 
 from pykernel.algorithms import frame
+from pykernel.algorithms.doubt import DoubtStatus
 from pykernel.algorithms.extents import FEATURES
-from pykernel.algorithms.frame import Framed, Status, TakenStatus, hear, strays
+from pykernel.algorithms.frame import Framed, Status, hear, strays
 from pykernel.algorithms.kernels import fourier
 from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, rows_within
 from pykernel.algorithms.rule import Rule, programs
@@ -253,7 +254,7 @@ def learn_by_gradient(m: LinearModel) -> Index:
     for k in range(len(m.phi)):
         total += m.phi[k] * m.phi[k]
     if strays(m, sqrt(real(1) + total)):
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     return shift(m, m.eta * (real(1) / total))
 
 
@@ -288,7 +289,7 @@ def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Index:
     """Replace w by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
     spread = correlate(m)
     if strays(m, sqrt(real(1) + spread)):
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     remembered = real(1)
     growth = real(1)
     trace = real(0)

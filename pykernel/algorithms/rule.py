@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any
 
-from pykernel.algorithms.doubt import Doubt, DoubtConfig, DoubtWork
+from pykernel.algorithms.doubt import Doubt, DoubtConfig, DoubtStatus, DoubtWork
 from pykernel.algorithms.expert import Expert, ExpertConfig, ExpertWork
 from pykernel.algorithms.frame import (
     Framed,
@@ -155,7 +155,7 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         structs=(*rule.memory, *memory, *work, *rule.work),
         persistent=(*rule.memory, *memory),
         configs=(*rule.configs, *configs),
-        statuses=(Status, TakenStatus, rule.statuses),
+        statuses=(Status, TakenStatus, *([] if kind == "none" else [DoubtStatus]), rule.statuses),
         entries=(
             *asked,
             Entry("update", UPDATES[kind], "update"),

@@ -21,6 +21,8 @@ A surprise in the first rows would set q far too high, and q falls slowly.  So i
 starts again if no level has been above q for a long time (``UNEXCEEDED``).
 """
 
+from types import MappingProxyType
+
 from pykernel.algorithms.elementary import LN_2, bounded, clipped
 from pykernel.dialect import (
     Bool,
@@ -78,7 +80,7 @@ class Threshold(Struct):
     age: between(Index, 0, "commissioning")
     tokens: between(Real, 0, "tokens_most")  # number of rows in alarm from which the threshold may still learn
 
-    soon = {"age": "commissioning"}
+    soon = MappingProxyType({"age": "commissioning"})
 
 
 class ThresholdConfig(Config):

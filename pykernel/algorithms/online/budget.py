@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Status, TakenStatus, begin_anew, hear, refusal, see, strays
+from pykernel.algorithms.doubt import DoubtStatus
+from pykernel.algorithms.frame import Status, begin_anew, hear, refusal, see, strays
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
 from pykernel.algorithms.online.candidates import commit, largest_step, only_grows, stand_alone, step_bearable
@@ -115,7 +116,7 @@ def absorb(m: OnlineModel, close: Bool) -> Index:
     """Learn a sample without storing it, by changing multipliers.  [not keeps_factor] O(N).  [keeps_factor] O(N^2)."""
     fits = adapt(m, close)
     if not fits or not bearable(m, m.n[0]):
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     commit(m)
     if not m.drafts:
         for o in range(len(m.error)):
@@ -135,7 +136,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     full = not fills(m) and n == len(m.v)
     propose(m)
     if not step_bearable(m):
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     # r is the vector to remove: n means the sample itself, n + 1 means that no vector is removed
     r = n + 1
     fits = True
@@ -162,7 +163,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     if spreads(m):
         fits = bearable(m, r)
     if not fits:
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     commit(m)
     assimilate(m, True)
     grow_older(m)
@@ -206,15 +207,15 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     status = attempt(m, x)
     if m.keeps_complex:
         if m.probe[0] == ASTRAY:
-            status = TakenStatus.RESTARTED
+            status = DoubtStatus.RESTARTED
         # Z is corrected only when a sample is stored; if the sample is discarded, check one column of Z instead
         i = m.nearest[0]
         if status == OnlineStatus.DISCARDED and i < m.n[0]:
             worst = column_error(m, i)
             if not (worst <= MOST_WRONG):
-                status = TakenStatus.RESTARTED
+                status = DoubtStatus.RESTARTED
     if status > 0 and not sound(m):
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     return status
 
 
@@ -241,13 +242,13 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
         if m.n[0] == len(m.v):
             removed = remove_one(m)
             if removed < 0:
-                return TakenStatus.RESTARTED
+                return DoubtStatus.RESTARTED
             replaces = True
     present(m, x)
     hear(m)
     if m.unit:
         if strays(m, real(1)):
-            return TakenStatus.RESTARTED
+            return DoubtStatus.RESTARTED
     sure = True
     for o in range(len(m.error)):
         sure = sure and m.error[o] == real(0)
@@ -264,7 +265,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.keeps_factor:
         express(m, m.n[0])
         if not belongs(m):
-            return TakenStatus.RESTARTED
+            return DoubtStatus.RESTARTED
         if not combines(m):
             combination(m, m.n[0])
         m.inverse_kappa[0] = real(1) / m.kappa[0]
@@ -320,7 +321,7 @@ def refresh(m: OnlineModel) -> Index:
     fits = renewed(m)
     if not fits:
         begin_anew(m)
-        return TakenStatus.RESTARTED
+        return DoubtStatus.RESTARTED
     return Status.DONE
 
 
