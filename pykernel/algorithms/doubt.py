@@ -23,9 +23,9 @@ compared with its usual errors.
 from enum import IntEnum
 from types import MappingProxyType
 
-from pykernel.algorithms.elementary import winner
+from pykernel.algorithms.elementary import bounded, winner
 from pykernel.algorithms.stages import Staged
-from pykernel.dialect import OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel
+from pykernel.dialect import OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
 
 SETTLED = 150
 """Number of labels before the model can have been useful for the first time."""
@@ -52,8 +52,9 @@ class Doubts(IntEnum):
     """What is compared with the labels."""
 
     NOTHING = 0  # there are no labels
-    DISTANCES = 1
-    CLASSES = 2
+    NEVER = 1  # with class weights, a useful model may give more wrong answers than the most frequent class
+    DISTANCES = 2
+    CLASSES = 3
 
 
 class Doubt(Struct):
@@ -74,7 +75,7 @@ class Doubt(Struct):
 class DoubtWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
-    missed_by: between(Real, 0, "4 * label_limit")  # size of the sample's largest error
+    answered: Real[OUTPUTS]  # the complete prediction, before the sample was learned or when its label was announced
 
 
 class DoubtConfig(Config):
@@ -110,39 +111,34 @@ def toward(mean: Real, value: Real, halvings: Index) -> Real:
 
 
 @kernel
-def weigh_distance(m: Doubting) -> Real:
-    """The label's distance from the labels' mean, for the output for which it is largest."""
-    most = absolute(m.label[0] - m.label_mean[0])
-    if len(m.label) > 1:
-        for o in range(1, len(m.label)):
-            size = absolute(m.label[o] - m.label_mean[o])
-            if size > most:
-                most = size
+def distance(m: Doubting, a: Real[OUTPUTS], b: Real[OUTPUTS]) -> Real:
+    """The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0."""
+    if m.doubts == Doubts.CLASSES:
+        return real(1) if winner(a) != winner(b) else real(0)
+    most = real(0)
+    for o in range(len(a)):
+        size = absolute(bounded(a[o] - b[o], real(2) * m.label_limit))
+        if size > most:
+            most = size
     return most
 
 
 @kernel
-def weigh_class(m: Doubting) -> Real:
-    """The distance of a class from the most frequent one: 1 if they differ.  m.missed_by becomes 1 if the model's answer is wrong."""
-    one = absolute(m.label[0])
-    m.missed_by[0] = one if winner(m.value) != winner(m.label) else one - one
-    return one if winner(m.label_mean) != winner(m.label) else one - one
-
-
-@kernel
 def despairs(m: Doubting) -> Bool:
-    """Compare the learned sample's error with its label.  Returns whether the model should begin anew.  O(OUTPUTS)."""
-    away = weigh_distance(m)
-    if m.doubts == Doubts.CLASSES:
-        away = weigh_class(m)
+    """Compare the learned sample's label with m.answered, the complete prediction before the sample was learned.
+
+    O(OUTPUTS).  Returns whether the model should begin anew.
+    """
+    error = distance(m, m.label, m.answered)
+    away = distance(m, m.label, m.label_mean)
     trial = SETTLED + m.needed[0]
     m.lived[0] = m.lived[0] + 1 if m.lived[0] < LIVED_MOST else LIVED_MOST
     pace = SLOW if m.lived[0] > trial else FAST
     for o in range(len(m.label)):
         m.label_mean[o] = toward(m.label_mean[o], m.label[o], pace)
-    m.error_size[0] = toward(m.error_size[0], m.missed_by[0], FAST)
     m.label_size[0] = toward(m.label_size[0], away, FAST)
-    error = m.error_size[0]
+    error = toward(m.error_size[0], error, FAST)
+    m.error_size[0] = error
     better = BETTER_CLASSES if m.doubts == Doubts.CLASSES else BETTER
     useful = error < m.label_size[0] - part(m.label_size[0], better)
     useless = error >= m.label_size[0] - part(m.label_size[0], better + 1)

@@ -44,6 +44,7 @@ from pykernel.algorithms.interval import (
     find_asked,
     free_slot,
     judge_interval,
+    recall,
     valid_interval,
     wait_asked,
 )
@@ -219,9 +220,6 @@ def hear(m: Framed) -> None:
     for o in range(len(m.y)):
         value = m.error[o]
         m.value[o] = value
-        size = absolute(bounded(m.y[o] - value, real(2) * m.label_limit))
-        if o == 0 or size > m.missed_by[0]:
-            m.missed_by[0] = size
         if m.limits:
             m.most[o] += LEAST_LIMIT * absolute(value)
             m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
@@ -272,6 +270,8 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
         remain(m, x, m.label, m.y)
     status = learn(m, x)
     if status >= 0 and not ended(m, status):
+        if m.doubts >= Doubts.DISTANCES or m.covers:
+            recall(m, x, m.value)
         if m.expects:
             judge_parts(m, x)
         if m.follows:
@@ -367,7 +367,7 @@ def take(m: Framed, x: Real[DIM]) -> Index:
         if m.mixes:
             instruct(m, x, m.label)
         settle_inputs(m, x)
-        if m.doubts != Doubts.NOTHING:
+        if m.doubts >= Doubts.DISTANCES:
             hopeless = despairs(m)
             if hopeless:
                 status = DoubtStatus.RESTARTED

@@ -17,9 +17,11 @@ Since |s| is bounded, a larger pace brings this fraction closer to the coverage.
 first.
 """
 
+from pykernel.algorithms.doubt import DoubtWork
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
 from pykernel.algorithms.expert import Advised, blended
 from pykernel.algorithms.pending import ANSWER_MOST, LONGEST, late
+from pykernel.algorithms.poll import join
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, PART_OF_LIMIT, clamp, combine
 from pykernel.algorithms.vectors import copy
 from pykernel.dialect import (
@@ -71,8 +73,6 @@ class Interval(Struct):
 class IntervalWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
-    # the complete prediction that was made before the sample was learned, or when its label was announced
-    answered: Real[OUTPUTS]
     asked_slot: between(Index, -1, ASKED - 1)  # place of the stored prediction for the label; -1: none
 
 
@@ -92,7 +92,7 @@ class IntervalConfig(Config):
 class Covered(Advised):
     """A model with stages, a linear expert, and intervals."""
 
-    parts = Interval, IntervalWork, IntervalConfig
+    parts = Interval, IntervalWork, IntervalConfig, DoubtWork
 
 
 @kernel
@@ -164,10 +164,13 @@ def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
 
     The stages and the expert have not learned the sample yet.  O(D) for each output.
     """
-    for o in range(len(k)):
-        m.answered[o] = k[o]
+    if m.covers and m.hears_other:
+        return
+    copy(k, m.answered, len(k))
     combine(m, x, m.answered)
-    if m.mixes:
+    if m.votes:
+        join(m, m.answered, m.expert_answer)
+    elif m.mixes:
         for o in range(len(k)):
             m.answered[o] = blended(m, o, m.answered[o], m.expert_answer[o])
     if m.clamps:
@@ -185,8 +188,6 @@ def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS])
         if slot < 0:
             return
         copy(m.asked[slot], m.answered, len(y))
-    elif not m.hears_other:
-        recall(m, x, k)
     known = m.errors_known[0]
     if known < m.gain_horizon:
         m.errors_known[0] += 1

@@ -175,10 +175,18 @@ def favour(m: Advised, y: Real[OUTPUTS]) -> None:
 def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """Replace the model's functions y by the joint predictions 2 q - 1, and write q to m.polled.  O(D) for each
     class."""
+    for o in range(len(y)):
+        m.expert_answer[o] = advise(m, x, o)
+    join(m, y, m.expert_answer)
+
+
+@kernel
+def join(m: Advised, y: Real[OUTPUTS], expert: Real[OUTPUTS]) -> None:
+    """Replace the model's functions y by the joint predictions 2 q - 1, and write q to m.polled.  expert: the expert's functions.
+    O(classes)."""
     soften(y, sharpness_of_model(m))
     if heard(m):
-        for o in range(len(y)):
-            m.polled[o] = advise(m, x, o)
+        copy(expert, m.polled, len(y))
         soften(m.polled, sharpness(m.expert_sharpness[0]))
         for o in range(len(y)):
             y[o] = weighed(y[o], m.polled[o], m.model_wrong[0], m.expert_wrong[0])

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
+from pykernel.algorithms.doubt import Doubts
 from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import INTEGERS, Array, Kernel, Memory, Real, layout
 from pykernel.dialect.program import LabelKind, Program, Settings
@@ -453,7 +454,7 @@ class Spec(Keys):
             used.append("stages")
         if self.completes:
             used.append("missing")
-        if getattr(staged, "doubts", False):
+        if getattr(staged, "doubts", 0) >= Doubts.DISTANCES:
             used.append("doubt")
         if self.signal is not None:
             used.append("signal")

@@ -202,7 +202,9 @@ def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
 
 def doubts(spec: Any) -> Doubts:
     """Return what the model compares with the labels."""
-    return {"none": Doubts.NOTHING, "class": Doubts.CLASSES}.get(spec.label_kind, Doubts.DISTANCES)
+    if spec.label_kind != "class":
+        return Doubts.NOTHING if spec.label_kind == "none" else Doubts.DISTANCES
+    return Doubts.CLASSES if getattr(spec.label, "weights", None) is None else Doubts.NEVER
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from pykernel.dialect import (
     Int16,
     Real,
     Struct,
-    absolute,
     as_signed,
     between,
     floor_shift,
@@ -89,7 +88,8 @@ class Int16Doubt(Struct):
 class Int16DoubtWork(Struct):
     """Intermediate results, which every call recomputes; zero is a valid initial value."""
 
-    missed_by: between(Int, -ERROR_MOST, ERROR_MOST)  # size of the sample's largest error
+    # the complete prediction before the sample was learned
+    answered: between(Int[OUTPUTS], -SIZE_MOST, SIZE_MOST)
 
 
 class Int16Sample(Struct):
@@ -166,9 +166,24 @@ def winner(y: Int[OUTPUTS]) -> Index:
 
 
 @kernel
-def size_of(value: Int) -> Int:
-    """|value|."""
-    return value if value >= 0 else -value
+def distance(m: Int16Framed, a: Int[OUTPUTS], b: Int[OUTPUTS]) -> Int:
+    """The largest difference between the elements of a and b.  For classes: ``one`` if they name different classes, otherwise 0."""
+    if m.doubts == doubt.Doubts.CLASSES:
+        return m.one if winner(a) != winner(b) else 0
+    most = 0
+    for o in range(len(a)):
+        size = clip(a[o], -m.label_room, m.label_room) - clip(b[o], -SIZE_MOST, SIZE_MOST)
+        size = size if size >= 0 else -size
+        if size > most:
+            most = size
+    return most
+
+
+@kernel
+def recall(m: Int16Framed, x: Int16[DIM], k: Int[OUTPUTS]) -> None:
+    """Compute the complete prediction from the rule's own prediction k, and write it to m.answered."""
+    for o in range(len(k)):
+        m.answered[o] = clip(finished(m, x, k[o], o), -SIZE_MOST, SIZE_MOST)
 
 
 @kernel
@@ -185,9 +200,6 @@ def hear(m: Int16Framed) -> None:
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
         rest = clip(m.y[o], -m.rest_most, m.rest_most) if m.finer else m.y[o]
         error = rest - value
-        size = size_of(error)
-        if o == 0 or size > m.missed_by[0]:
-            m.missed_by[0] = size
         # if labels are classes, the error is 0 once f(x) has reached or passed its target
         if m.separates and ((rest > 0 and value >= rest) or (rest < 0 and value <= rest)):
             error = 0
@@ -297,7 +309,8 @@ INT16: dict[Any, Any] = {
     doubt.Doubting: frame.Framed,
     doubt.part: floor_shift,
     doubt.toward: toward,
-    absolute: size_of,
+    doubt.distance: distance,
+    interval.recall: recall,
     frame.answer_before: ignore_input,
     frame.keep_whole: ignore_input,
     frame.settle_asked: ignore,

@@ -231,7 +231,6 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
         if m.norm[0] == real(0):
             for o in range(len(m.value)):
                 m.value[o] = real(0)
-            m.missed_by[0] = real(0)
             return OnlineStatus.DISCARDED
         # where k(x, x) is near zero, a label within its limit could require a multiplier that is too large
         if not m.unit and not (m.norm[0] * m.alpha_limit >= real(4) * m.label_limit):
