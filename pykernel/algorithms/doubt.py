@@ -25,7 +25,21 @@ from types import MappingProxyType
 
 from pykernel.algorithms.elementary import bounded, winner
 from pykernel.algorithms.stages import Staged
-from pykernel.dialect import OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
+from pykernel.dialect import (
+    OUTPUTS,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    Uint8,
+    Uint16,
+    absolute,
+    between,
+    kernel,
+    real,
+)
 
 SETTLED = 150
 """Number of labels before the model can have been useful for the first time."""
@@ -33,7 +47,8 @@ LOOKED = 64
 """Number of labels before a model can be useful while searching: with fewer labels, it may seem so by chance."""
 RUN = 200
 """Number of consecutive useless labels after which the model begins anew."""
-LIVED_MOST = 2**24
+LIVED_MOST = 2**16 - 1
+"""Labels are counted up to this number."""
 BETTER, BETTER_CLASSES = 2, 1
 """A model is useful while its errors are below 1 - 2^-BETTER times the labels' distances, and useless while they are at least
 1 - 2^-(BETTER + 1) times these distances.  The running means have more noise if they count wrong answers."""
@@ -64,10 +79,10 @@ class Doubt(Struct):
     error_size: between(Real, 0, "4 * label_limit")  # running mean of the errors' sizes
     label_size: between(Real, 0, "4 * label_limit")  # running mean of the labels' distances from their mean
     usual_size: between(Real, 0, "4 * label_limit")  # slow running mean of the errors' sizes while the model is useful
-    lived: between(Index, 0, LIVED_MOST)  # number of labels since the model began
-    needed: between(Index, 0, LIVED_MOST)  # its age when it was useful for the first time; 0: it was never useful
-    useless_run: between(Index, 0, RUN)  # number of labels for which it has been useless without interruption
-    searching: between(Index, 0, 1)
+    lived: between(Uint16, 0, LIVED_MOST)  # number of labels since the model began
+    needed: between(Uint16, 0, LIVED_MOST)  # its age when it was useful for the first time; 0: it was never useful
+    useless_run: between(Uint8, 0, RUN)  # number of labels for which it has been useless without interruption
+    searching: between(Uint8, 0, 1)  # 1: the model is searching for the end of the nonsense
 
     soon = MappingProxyType({"needed": 1, "lived": SETTLED + 1, "useless_run": RUN - 1})
 
@@ -111,7 +126,7 @@ def toward(mean: Real, value: Real, halvings: Index) -> Real:
 
 
 @kernel
-def distance(m: Doubting, a: Real[OUTPUTS], b: Real[OUTPUTS]) -> Real:
+def apart(m: Doubting, a: Real[OUTPUTS], b: Real[OUTPUTS]) -> Real:
     """The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0."""
     if m.doubts == Doubts.CLASSES:
         return real(1) if winner(a) != winner(b) else real(0)
@@ -124,13 +139,20 @@ def distance(m: Doubting, a: Real[OUTPUTS], b: Real[OUTPUTS]) -> Real:
 
 
 @kernel
+def varied(m: Doubting) -> Bool:
+    """For classes: whether at least a quarter of the labels differ from the most frequent class.  The errors of rare classes are too
+    few to doubt the model."""
+    return m.doubts == Doubts.DISTANCES or m.label_size[0] >= real(0.25)
+
+
+@kernel
 def despairs(m: Doubting) -> Bool:
     """Compare the learned sample's label with m.answered, the complete prediction before the sample was learned.
 
     O(OUTPUTS).  Returns whether the model should begin anew.
     """
-    error = distance(m, m.label, m.answered)
-    away = distance(m, m.label, m.label_mean)
+    error = apart(m, m.label, m.answered)
+    away = apart(m, m.label, m.label_mean)
     trial = SETTLED + m.needed[0]
     m.lived[0] = m.lived[0] + 1 if m.lived[0] < LIVED_MOST else LIVED_MOST
     pace = SLOW if m.lived[0] > trial else FAST
@@ -140,8 +162,9 @@ def despairs(m: Doubting) -> Bool:
     error = toward(m.error_size[0], error, FAST)
     m.error_size[0] = error
     better = BETTER_CLASSES if m.doubts == Doubts.CLASSES else BETTER
-    useful = error < m.label_size[0] - part(m.label_size[0], better)
-    useless = error >= m.label_size[0] - part(m.label_size[0], better + 1)
+    various = varied(m)
+    useful = various and error < m.label_size[0] - part(m.label_size[0], better)
+    useless = various and error >= m.label_size[0] - part(m.label_size[0], better + 1)
     if m.needed[0] == 0:
         if useful and m.lived[0] >= SETTLED:
             m.needed[0] = m.lived[0]

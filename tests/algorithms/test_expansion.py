@@ -15,6 +15,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.families.expansion import RULES, SOFTMAX
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import make_spec
+from tests.support.every_model import DOUBT
 from tests.support.naive import kernel_values
 from tests.support.random_specs import FUNCTIONS
 
@@ -344,13 +345,13 @@ def test_100000_smooth_rows_in_float32_leave_no_growing_error(rule: str) -> None
 
 
 def test_the_tables_are_const_and_ram_holds_what_is_learned() -> None:
-    """N + 1 numbers for each output, two of the gain, three and four counts of answers that wait, two counters, and whether learning is
-    off; no matrix with nlms."""
+    """N + 1 numbers for each output, two of the gain, three and four counts of answers that wait, two counters, whether learning is
+    off, and doubt; no matrix with nlms."""
     size = 9
     states = {
         rule: build(make_spec(content_of(rule, precision="float32"))).figures["state_bytes"] for rule in OF_NUMBERS
     }
-    assert states["expansion-nlms"] == 4 * (size + 1 + 2 + 3 + 4 + 2)
+    assert states["expansion-nlms"] == 4 * (size + 1 + 2 + 3 + 4 + 2) + DOUBT
     assert states["expansion-rls"] == states["expansion-nlms"] + 4 * (size + 1) * (size + 2) // 2
     code = build(make_spec(content_of("expansion-nlms", precision="float32"))).files["src/m.c"]
     assert "const M_FLASH float m_vectors" in code and "m_frequencies" not in code

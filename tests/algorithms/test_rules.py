@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from pykernel.algorithms.doubt import DoubtStatus
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted
 from pykernel.algorithms.online.gradient import adapt_gradient, propose_gradient
@@ -73,7 +74,7 @@ def test_every_step_is_the_rule_s_own(technique: str, when: str, monkeypatch: py
     keys: dict[str, Any] = {"rule": "klms", "when": when, "force": True}
     usual = HostModel(spec_of(technique, 8, eta=0.25, **keys))
     seen = usual.update(x, y)
-    assert {OnlineStatus.REPLACED, OnlineStatus.MERGED} <= {*seen} and OnlineStatus.RESTARTED not in seen
+    assert {OnlineStatus.REPLACED, OnlineStatus.MERGED} <= {*seen} and DoubtStatus.RESTARTED not in seen
     spec = spec_of(technique, 8, eta=0.5, **keys)
     monkeypatch.setattr(spec.family, "programs", HALVED)
     own = HostModel(spec)

@@ -19,6 +19,8 @@ from pykernel.spec.signal import FeatureName, SignalSection, plan_of
 
 Content = dict[str, Any]
 
+DOUBT = 24
+"""Bytes of the doubt of a model with one output of 32 bits."""
 LABELS: dict[str, Content] = {
     "one": {"column": "y", "max_abs": 5.0},
     "several": {"outputs": 2, "max_abs": 5.0},

@@ -58,6 +58,11 @@ def persistent(model: HostModel) -> bytes:
     return bytes(model.memory.bytes[: model.spec.program.state_bytes(model.memory.layout)])
 
 
+def undoubted(model: HostModel) -> bytes:
+    """The model without what it knows of its errors."""
+    return bytes(model.memory.bytes[: model.memory.layout.ends["Pending"]])
+
+
 def in_use(model: HostModel, name: str) -> np.ndarray:
     """A field without the slots that are free, in float64."""
     n = int(model.memory.field("n")[0])

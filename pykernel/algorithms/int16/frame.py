@@ -6,6 +6,7 @@ Checking an input also converts it, so the rule always sees a converted copy.  N
 from typing import Any
 
 from pykernel.algorithms import doubt, elementary, expert, frame, inputs, interval, pending, stages
+from pykernel.algorithms.doubt import Doubts
 from pykernel.algorithms.frame import answer, begin_waiting, predict
 from pykernel.algorithms.hooks import FrameConfig
 from pykernel.algorithms.int16.arithmetic import clip
@@ -30,6 +31,8 @@ from pykernel.dialect import (
     Int16,
     Real,
     Struct,
+    Uint8,
+    Uint16,
     as_signed,
     between,
     floor_shift,
@@ -77,10 +80,10 @@ class Int16Doubt(Struct):
     error_size: between(Int, -SIZE_MOST, SIZE_MOST)
     label_size: between(Int, -SIZE_MOST, SIZE_MOST)
     usual_size: between(Int, -SIZE_MOST, SIZE_MOST)
-    lived: between(Index, 0, doubt.LIVED_MOST)
-    needed: between(Index, 0, doubt.LIVED_MOST)
-    useless_run: between(Index, 0, doubt.RUN)
-    searching: between(Index, 0, 1)
+    lived: between(Uint16, 0, doubt.LIVED_MOST)
+    needed: between(Uint16, 0, doubt.LIVED_MOST)
+    useless_run: between(Uint8, 0, doubt.RUN)
+    searching: between(Uint8, 0, 1)
 
     soon = doubt.Doubt.soon
 
@@ -166,9 +169,9 @@ def winner(y: Int[OUTPUTS]) -> Index:
 
 
 @kernel
-def distance(m: Int16Framed, a: Int[OUTPUTS], b: Int[OUTPUTS]) -> Int:
+def apart(m: Int16Framed, a: Int[OUTPUTS], b: Int[OUTPUTS]) -> Int:
     """The largest difference between the elements of a and b.  For classes: ``one`` if they name different classes, otherwise 0."""
-    if m.doubts == doubt.Doubts.CLASSES:
+    if m.doubts == Doubts.CLASSES:
         return m.one if winner(a) != winner(b) else 0
     most = 0
     for o in range(len(a)):
@@ -177,6 +180,12 @@ def distance(m: Int16Framed, a: Int[OUTPUTS], b: Int[OUTPUTS]) -> Int:
         if size > most:
             most = size
     return most
+
+
+@kernel
+def varied(m: Int16Framed) -> Bool:
+    """For classes: whether at least a quarter of the labels differ from the most frequent class."""
+    return m.doubts == Doubts.DISTANCES or m.label_size[0] >= floor_shift(m.one, 2)
 
 
 @kernel
@@ -309,7 +318,8 @@ INT16: dict[Any, Any] = {
     doubt.Doubting: frame.Framed,
     doubt.part: floor_shift,
     doubt.toward: toward,
-    doubt.distance: distance,
+    doubt.varied: varied,
+    doubt.apart: apart,
     interval.recall: recall,
     frame.answer_before: ignore_input,
     frame.keep_whole: ignore_input,
