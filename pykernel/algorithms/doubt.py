@@ -45,16 +45,16 @@ SETTLED = 150
 """Number of labels before the model can have been useful for the first time."""
 LOOKED = 64
 """Number of labels before a model can be useful while searching: with fewer labels, it may seem so by chance."""
-RUN = 200
+RUN = 500
 """Number of consecutive useless labels after which the model begins anew."""
 LIVED_MOST = 2**16 - 1
 """Labels are counted up to this number."""
-BETTER, BETTER_CLASSES = 2, 1
-"""A model is useful while its errors are below 1 - 2^-BETTER times the labels' distances, and useless while they are at least
-1 - 2^-(BETTER + 1) times these distances.  The running means have more noise if they count wrong answers."""
-FAST, SLOW = 6, 10
-"""Each label moves the running means by 2^-FAST of its distance from the mean, or by 2^-SLOW."""
-PARTS = Constant([1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256, 1 / 512, 1 / 1024])
+USEFUL, USELESS = 6, 7
+USEFUL_CLASSES, USELESS_CLASSES = 4, 6
+"""A model is useful while its errors are below USEFUL eighths of the labels' distances, and useless while they are at least USELESS
+eighths of them.  The limits are further apart for classes, because running means of wrong answers have more noise."""
+SCARCE = Constant(0.25)
+"""Classes: no doubt while a smaller share of the labels differs from the most frequent class, because errors are then too few."""
 
 
 class DoubtStatus(IntEnum):
@@ -81,7 +81,7 @@ class Doubt(Struct):
     usual_size: between(Real, 0, "4 * label_limit")  # slow running mean of the errors' sizes while the model is useful
     lived: between(Uint16, 0, LIVED_MOST)  # number of labels since the model began
     needed: between(Uint16, 0, LIVED_MOST)  # its age when it was useful for the first time; 0: it was never useful
-    useless_run: between(Uint8, 0, RUN)  # number of labels for which it has been useless without interruption
+    useless_run: between(Uint16, 0, RUN)  # number of labels for which it has been useless without interruption
     searching: between(Uint8, 0, 1)  # 1: the model is searching for the end of the nonsense
 
     soon = MappingProxyType({"needed": 1, "lived": SETTLED + 1, "useless_run": RUN - 1})
@@ -114,15 +114,15 @@ def ended(m: Doubting, status: Index) -> Bool:
 
 
 @kernel
-def part(value: Real, halvings: Index) -> Real:
-    """The value, divided by a power of 2."""
-    return value * PARTS[halvings]
+def eighths(value: Real, number: Index) -> Real:
+    """The value, times number / 8."""
+    return value * (real(number) * real(0.125))
 
 
 @kernel
-def toward(mean: Real, value: Real, halvings: Index) -> Real:
-    """The running mean after another value."""
-    return mean + part(value - mean, halvings)
+def toward(mean: Real, value: Real, slow: Bool) -> Real:
+    """The running mean of the latest 64, or 1024, values after another value."""
+    return mean + (real(0.0009765625) if slow else real(0.015625)) * (value - mean)
 
 
 @kernel
@@ -140,9 +140,8 @@ def apart(m: Doubting, a: Real[OUTPUTS], b: Real[OUTPUTS]) -> Real:
 
 @kernel
 def varied(m: Doubting) -> Bool:
-    """For classes: whether at least a quarter of the labels differ from the most frequent class.  The errors of rare classes are too
-    few to doubt the model."""
-    return m.doubts == Doubts.DISTANCES or m.label_size[0] >= real(0.25)
+    """For classes: whether enough labels differ from the most frequent class."""
+    return m.doubts == Doubts.DISTANCES or m.label_size[0] >= SCARCE
 
 
 @kernel
@@ -155,16 +154,14 @@ def despairs(m: Doubting) -> Bool:
     away = apart(m, m.label, m.label_mean)
     trial = SETTLED + m.needed[0]
     m.lived[0] = m.lived[0] + 1 if m.lived[0] < LIVED_MOST else LIVED_MOST
-    pace = SLOW if m.lived[0] > trial else FAST
     for o in range(len(m.label)):
-        m.label_mean[o] = toward(m.label_mean[o], m.label[o], pace)
-    m.label_size[0] = toward(m.label_size[0], away, FAST)
-    error = toward(m.error_size[0], error, FAST)
+        m.label_mean[o] = toward(m.label_mean[o], m.label[o], m.lived[0] > trial)
+    m.label_size[0] = toward(m.label_size[0], away, False)
+    error = toward(m.error_size[0], error, False)
     m.error_size[0] = error
-    better = BETTER_CLASSES if m.doubts == Doubts.CLASSES else BETTER
     various = varied(m)
-    useful = various and error < m.label_size[0] - part(m.label_size[0], better)
-    useless = various and error >= m.label_size[0] - part(m.label_size[0], better + 1)
+    useful = various and error < eighths(m.label_size[0], USEFUL_CLASSES if m.doubts == Doubts.CLASSES else USEFUL)
+    useless = various and error >= eighths(m.label_size[0], USELESS_CLASSES if m.doubts == Doubts.CLASSES else USELESS)
     if m.needed[0] == 0:
         if useful and m.lived[0] >= SETTLED:
             m.needed[0] = m.lived[0]
@@ -172,8 +169,8 @@ def despairs(m: Doubting) -> Bool:
         return False
     if m.searching[0] == 0:
         if useful:
-            m.usual_size[0] = toward(m.usual_size[0], error, SLOW)
-        doubtful = useless and m.lived[0] > trial and error - part(error, 2) >= m.usual_size[0]
+            m.usual_size[0] = toward(m.usual_size[0], error, True)
+        doubtful = useless and m.lived[0] > trial and eighths(error, USEFUL) >= m.usual_size[0]
         m.useless_run[0] = m.useless_run[0] + 1 if doubtful and m.useless_run[0] < RUN else 0
         m.searching[0] = 1 if m.useless_run[0] == RUN else 0
         return m.searching[0] == 1

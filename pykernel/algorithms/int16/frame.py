@@ -82,7 +82,7 @@ class Int16Doubt(Struct):
     usual_size: between(Int, -SIZE_MOST, SIZE_MOST)
     lived: between(Uint16, 0, doubt.LIVED_MOST)
     needed: between(Uint16, 0, doubt.LIVED_MOST)
-    useless_run: between(Uint8, 0, doubt.RUN)
+    useless_run: between(Uint16, 0, doubt.RUN)
     searching: between(Uint8, 0, 1)
 
     soon = doubt.Doubt.soon
@@ -196,10 +196,17 @@ def recall(m: Int16Framed, x: Int16[DIM], k: Int[OUTPUTS]) -> None:
 
 
 @kernel
-def toward(mean: Int, value: Int, halvings: Index) -> Int:
-    """The running mean after another value."""
+def eighths(value: Int, number: Index) -> Int:
+    """The value, times number / 8."""
+    return floor_shift(clip(value, -SIZE_MOST, SIZE_MOST), 3) * number
+
+
+@kernel
+def toward(mean: Int, value: Int, slow: Bool) -> Int:
+    """The running mean of the latest 64, or 1024, values after another value."""
     kept = clip(mean, -SIZE_MOST, SIZE_MOST)
-    return clip(kept + floor_shift(clip(value, -SIZE_MOST, SIZE_MOST) - kept, halvings), -SIZE_MOST, SIZE_MOST)
+    step = floor_shift(clip(value, -SIZE_MOST, SIZE_MOST) - kept, 10 if slow else 6)
+    return clip(kept + step, -SIZE_MOST, SIZE_MOST)
 
 
 @kernel
@@ -316,7 +323,7 @@ INT16: dict[Any, Any] = {
     doubt.Doubt: Int16Doubt,
     doubt.DoubtWork: Int16DoubtWork,
     doubt.Doubting: frame.Framed,
-    doubt.part: floor_shift,
+    doubt.eighths: eighths,
     doubt.toward: toward,
     doubt.varied: varied,
     doubt.apart: apart,
