@@ -280,7 +280,7 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
         before, predicted = persistent(model), model.predict(x[t])
         (status,) = model.update(x[t], y[t])
         if status < 0:
-            assert undoubted(model) == before
+            assert persistent(model) == before
         refused = not (np.abs(x[t]) <= made.config.input_max_abs).all()
         assert (status == Status.REFUSED_INPUT) == refused
         assert np.isnan(predicted) if refused else np.isfinite(predicted)

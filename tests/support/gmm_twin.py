@@ -132,7 +132,7 @@ class Twin:
         return self.level, self.threshold, 0 if self.quiet else self.episode
 
     def blame(self) -> tuple[np.ndarray, int]:
-        return self.shares, self._kind() if self.episode else DONE
+        return self.shares, self._kind() if self.alarm()[2] else DONE
 
     def regimes(self) -> np.ndarray:
         total = sum(g.weight for g in self.bank if not g.rejected)
@@ -144,7 +144,7 @@ class Twin:
     def update(self, x: np.ndarray) -> int:
         if self.watched == 0:
             self._start(x)
-            return DONE
+            return WARMING
         self._judge(x)
         judged = self.surprised >= 20
         warm = self.watched < self.warmup or not judged
@@ -195,7 +195,7 @@ class Twin:
             self._quicken()
         self.before = x
         self.watched += 1
-        if alarmed and status != BORN:
+        if alarmed and status != BORN and self.episode:
             return HELD if held and not lasting else NOVEL
         if status == DONE:
             return WARMING if warm else UNARMED if self.arms and not armed else DONE

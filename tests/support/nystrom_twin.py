@@ -219,7 +219,6 @@ class Twin(Inputs):
         self.rows, self.n_max = learning.samples, spec.capacities["N_MAX"]
         self.ald_threshold = float(spec.reduction.ald_threshold if spec.reduction.ald_threshold is not None else 1e-3)
         self.classes, self.outputs = len(spec.label.classes or ()), spec.outputs
-        self.random = WichmannHill(first_seeds(learning.seed))
         center, scale = spec.input.center, spec.input.scale
         self.center = np.zeros(spec.dim) if center is None else np.array(center, real).astype(float)
         self.scale = np.ones(spec.dim) if scale is None else np.array(scale, real).astype(float)
@@ -265,7 +264,8 @@ class Twin(Inputs):
     # ---- calls: what rounding allows the product to answer
 
     def restart(self, status: int) -> list[int]:
-        """Everything but the random numbers."""
+        """As before the first sample."""
+        self.random = WichmannHill(first_seeds(self.spec.learning.seed))
         dim = self.spec.dim
         keep = getattr(self, "model", None)
         vectors = keep.vectors if self.method == "given" and keep is not None else np.zeros((0, dim))
