@@ -321,13 +321,16 @@ def answer_before(m: Framed, x: Real[DIM]) -> None:
 @kernel
 def begin_anew(m: Framed) -> None:
     """Forget everything except what the doubt is based on."""
-    usual = m.usual_size[0]
-    needed = m.needed[0]
-    searching = m.searching[0]
-    clear(m)
-    m.usual_size[0] = usual
-    m.needed[0] = needed
-    m.searching[0] = searching
+    if m.doubts >= Doubts.DISTANCES:
+        usual = m.usual_size[0]
+        needed = m.needed[0]
+        searching = m.searching[0]
+        clear(m)
+        m.usual_size[0] = usual
+        m.needed[0] = needed
+        m.searching[0] = searching
+    else:
+        clear(m)
 
 
 @kernel

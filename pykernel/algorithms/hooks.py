@@ -90,7 +90,7 @@ def remembered(m: Framed, value: Real) -> Real:
 
 @placeholder
 def clear(m: Framed) -> None:
-    """Set the model's memory to zero, as it is before the first sample.  ``pykernel.algorithms.rule`` makes the kernel."""
+    """Set the model's memory to zero, as it is before the first sample."""
 
 
 @placeholder

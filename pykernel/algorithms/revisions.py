@@ -19,7 +19,10 @@ class Revision:
     meaning: int = 1
 
 
-RAISED: dict[str, Revision] = {}
+RAISED: dict[str, Revision] = {
+    # the first row is WARMING; a row that lasts ends the alarm in its status, too; no kind after the alarm
+    "gmm": Revision(bits=2),
+}
 """The revision of each algorithm that has changed, with a comment that says what changed.  All others have the first revision.  Names are
 those of ``Spec.algorithms``: a rule such as "klms", or "gaussian kernel", "stages", "missing", "doubt" or "signal"; the suffix " int16" marks the
 int16 version."""

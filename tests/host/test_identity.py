@@ -247,7 +247,7 @@ def complaints(kept, now):
         (name, each)
         for name in kept
         for each, pair in now[name]["revisions"].items()
-        if pair != kept[name]["revisions"][each]
+        if pair != kept[name]["revisions"].get(each)
     }
     found = []
     for name, entry in kept.items():
@@ -269,7 +269,7 @@ def complaints(kept, now):
                         + told_apart(entry["facts"], now[name]["facts"])
                     )
     for algorithm in {each for _, each in raised}:
-        users = [name for name, entry in kept.items() if algorithm in entry["revisions"]]
+        users = [name for name in kept if algorithm in now[name]["revisions"]]
         if all(now[name]["bits"] == kept[name]["bits"] for name in users):
             found.append(f"{algorithm}: its revision was raised, but no bit has changed; lower the revision")
     return found

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xEA644700u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x3B612A2Fu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -69,6 +69,15 @@
 #define FLOW_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
 #endif
 
+/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
+#if defined(__clang__)
+#define FLOW_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define FLOW_APART __attribute__((noinline, noclone))
+#else
+#define FLOW_APART
+#endif
+
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
 #define FLOW_ASSERT(what, condition) typedef char flow_assert_##what[(condition) ? 1 : -1]
 FLOW_ASSERT(size_of_real, sizeof(float) == 4u);
@@ -114,19 +123,29 @@ FLOW_ASSERT(place_of_given_expert, offsetof(flow_t, given_expert) == 1168u);
 FLOW_ASSERT(place_of_longest_wait, offsetof(flow_t, longest_wait) == 1172u);
 FLOW_ASSERT(place_of_waited, offsetof(flow_t, waited) == 1176u);
 FLOW_ASSERT(place_of_last_wait, offsetof(flow_t, last_wait) == 1180u);
-FLOW_ASSERT(place_of_x, offsetof(flow_t, x) == 1184u);
-FLOW_ASSERT(place_of_other, offsetof(flow_t, other) == 1196u);
-FLOW_ASSERT(place_of_y, offsetof(flow_t, y) == 1208u);
-FLOW_ASSERT(place_of_label, offsetof(flow_t, label) == 1212u);
-FLOW_ASSERT(place_of_value, offsetof(flow_t, value) == 1216u);
-FLOW_ASSERT(place_of_most, offsetof(flow_t, most) == 1220u);
-FLOW_ASSERT(place_of_learned, offsetof(flow_t, learned) == 1224u);
-FLOW_ASSERT(place_of_error, offsetof(flow_t, error) == 1228u);
-FLOW_ASSERT(place_of_expert_answer, offsetof(flow_t, expert_answer) == 1232u);
-FLOW_ASSERT(place_of_gained, offsetof(flow_t, gained) == 1236u);
-FLOW_ASSERT(place_of_verdict, offsetof(flow_t, verdict) == 1252u);
-FLOW_ASSERT(place_of_h, offsetof(flow_t, h) == 1256u);
-FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
+FLOW_ASSERT(place_of_label_mean, offsetof(flow_t, label_mean) == 1184u);
+FLOW_ASSERT(place_of_error_size, offsetof(flow_t, error_size) == 1188u);
+FLOW_ASSERT(place_of_label_size, offsetof(flow_t, label_size) == 1192u);
+FLOW_ASSERT(place_of_usual_size, offsetof(flow_t, usual_size) == 1196u);
+FLOW_ASSERT(place_of_lived, offsetof(flow_t, lived) == 1200u);
+FLOW_ASSERT(place_of_needed, offsetof(flow_t, needed) == 1202u);
+FLOW_ASSERT(place_of_useless_run, offsetof(flow_t, useless_run) == 1204u);
+FLOW_ASSERT(place_of_searching, offsetof(flow_t, searching) == 1206u);
+FLOW_ASSERT(place_of_reserved_doubt, offsetof(flow_t, reserved_doubt) == 1207u);
+FLOW_ASSERT(place_of_x, offsetof(flow_t, x) == 1208u);
+FLOW_ASSERT(place_of_other, offsetof(flow_t, other) == 1220u);
+FLOW_ASSERT(place_of_y, offsetof(flow_t, y) == 1232u);
+FLOW_ASSERT(place_of_label, offsetof(flow_t, label) == 1236u);
+FLOW_ASSERT(place_of_value, offsetof(flow_t, value) == 1240u);
+FLOW_ASSERT(place_of_most, offsetof(flow_t, most) == 1244u);
+FLOW_ASSERT(place_of_learned, offsetof(flow_t, learned) == 1248u);
+FLOW_ASSERT(place_of_error, offsetof(flow_t, error) == 1252u);
+FLOW_ASSERT(place_of_expert_answer, offsetof(flow_t, expert_answer) == 1256u);
+FLOW_ASSERT(place_of_gained, offsetof(flow_t, gained) == 1260u);
+FLOW_ASSERT(place_of_verdict, offsetof(flow_t, verdict) == 1276u);
+FLOW_ASSERT(place_of_answered, offsetof(flow_t, answered) == 1280u);
+FLOW_ASSERT(place_of_h, offsetof(flow_t, h) == 1284u);
+FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1364u);
 /* Parameters.  They follow from flow.toml. */
 #define FLOW_CENTER_HORIZON 2000 /* how many of the latest labels the labels' mean describes */
 #define FLOW_CLIP 3.0f /* inputs are clipped to this many standard deviations from their means */
@@ -200,7 +219,7 @@ const FLOW_FLASH float flow_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
 };
 
 /* frequencies before the first sample */
-static const FLOW_FLASH float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
+static const float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
     {-0.69999695f, 0.69999695f, 0.69999695f},
     {0.69999695f, -0.69999695f, 0.69999695f},
     {0.69999695f, 0.69999695f, -0.69999695f},
@@ -656,21 +675,6 @@ static void flow_combine(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_
     }
 }
 
-/* Whether labels come late. */
-static bool flow_late(const flow_t *s)
-{
-    return s->longest_wait > 0;
-}
-
-/* Whether the expert is used. */
-static bool flow_heard(const flow_t *s)
-{
-    if (flow_late(s)) {
-        return s->compared > 1;
-    }
-    return s->compared > 20;
-}
-
 /* Input j in the expert's units; after the last input come the constant 1 and the latest known labels. */
 static float flow_in_units(const flow_t *s, const float x[FLOW_DIM], int32_t j)
 {
@@ -691,6 +695,31 @@ static float flow_advise(const flow_t *s, const float x[FLOW_DIM], int32_t o)
         total += s->expert_weights[o][j] * flow_in_units(s, x, j);
     }
     return total;
+}
+
+/* Whether labels come late. */
+static bool flow_late(const flow_t *s)
+{
+    return s->longest_wait > 0;
+}
+
+/* Whether the expert is used. */
+static bool flow_heard(const flow_t *s)
+{
+    if (flow_late(s)) {
+        return s->compared > 1;
+    }
+    return s->compared > 20;
+}
+
+/* Write a to out.  O(n). */
+static void flow_copy(const float *a, float *out, int32_t n)
+{
+    FLOW_LOOP(10)
+    for (int32_t i = 0; i < n; i++) {
+        FLOW_TURN(10)
+        out[i] = a[i];
+    }
 }
 
 /* The mean of the model's and the expert's predictions, each weighted by the -8th power of its error measure. */
@@ -725,9 +754,9 @@ static float flow_blended(const flow_t *s, int32_t o, float model, float expert)
  * output. */
 static void flow_mix(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
-    FLOW_LOOP(10)
+    FLOW_LOOP(11)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(10)
+        FLOW_TURN(11)
         y[o] = flow_blended(s, o, y[o], flow_advise(s, x, o));
     }
 }
@@ -741,7 +770,7 @@ static void flow_respond(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUT
     flow_mix(s, x, y);
 }
 
-int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
+FLOW_APART int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     const int32_t refused = flow_refusal(x);
     if (refused < 0) {
@@ -756,9 +785,9 @@ static inline float flow_marked(const float x[FLOW_DIM])
 {
     float total = 0.0f;
     float factor = 1.0f;
-    FLOW_LOOP(11)
+    FLOW_LOOP(12)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(11)
+        FLOW_TURN(12)
         const float value = flow_bounded(x[j], FLOW_MARKED_MOST);
         total += factor * value;
         factor = factor * FLOW_GOLDEN;
@@ -816,9 +845,9 @@ static void flow_observe(flow_t *s, const float x[FLOW_DIM])
     const float rest = 1.0f - rate;
     const float allowed = FLOW_OUTLYING * (1.0f + s->shock);
     bool outlying = false;
-    FLOW_LOOP(12)
+    FLOW_LOOP(13)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(12)
+        FLOW_TURN(13)
         float difference = x[j] - s->mean[j];
         /* an input that was constant so far is not clipped, because it may just have begun to move */
         if ((s->observed > FLOW_INPUT_WARMUP) && (s->variance[j] > 0.0f)) {
@@ -841,9 +870,9 @@ static void flow_average(flow_t *s, const float y[FLOW_OUTPUTS])
         s->averaged++;
     }
     const float rate = 2.0f / ((float)s->averaged + 1.0f);
-    FLOW_LOOP(13)
+    FLOW_LOOP(14)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(13)
+        FLOW_TURN(14)
         s->center[o] = flow_bounded(s->center[o] + (rate * (y[o] - s->center[o])), 2.0f * FLOW_LABEL_LIMIT);
     }
 }
@@ -896,9 +925,9 @@ static void flow_settle_pending(flow_t *s)
  * is learned next.  O(D) for each output. */
 static void flow_consult(flow_t *s, const float x[FLOW_DIM])
 {
-    FLOW_LOOP(14)
+    FLOW_LOOP(15)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(14)
+        FLOW_TURN(15)
         s->expert_answer[o] = flow_advise(s, x, o);
     }
 }
@@ -908,9 +937,9 @@ static void flow_consult(flow_t *s, const float x[FLOW_DIM])
 static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     bool found = false;
-    FLOW_LOOP(15)
+    FLOW_LOOP(16)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(15)
+        FLOW_TURN(16)
         s->other[j] = s->x[j];
         if (flow_outlies(s, x, j)) {
             found = true;
@@ -930,9 +959,9 @@ static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y
     flow_weigh(s, x, y);
     flow_combine(s, x, y);
     float total = 0.0f;
-    FLOW_LOOP(16)
+    FLOW_LOOP(17)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(16)
+        FLOW_TURN(17)
         const float size = flow_bounded((s->y[o] - y[o]) * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
         total += size * size;
     }
@@ -960,17 +989,17 @@ static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[F
 {
     float allowed = FLOW_LABEL_CLIP * (1.0f + s->label_shock);
     bool explained = false;
-    FLOW_LOOP(17)
+    FLOW_LOOP(18)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(17)
+        FLOW_TURN(18)
         explained = explained || (flow_absolute(x[j]) >= FLOW_CLIP);
     }
     if (explained) {
         allowed = FLOW_EXPLAINED * allowed;
     }
-    FLOW_LOOP(18)
+    FLOW_LOOP(19)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(18)
+        FLOW_TURN(19)
         most[o] = FLOW_LOUD * FLOW_REMAINDER_LIMIT;
         if ((s->judged >= 20) && (s->left_power[o] > 0.0f)) {
             most[o] = allowed * (FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * flow_sqrt(s->left_power[o])));
@@ -984,25 +1013,15 @@ static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[F
 static void flow_remain(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         float r[FLOW_OUTPUTS])
 {
-    FLOW_LOOP(19)
+    FLOW_LOOP(20)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(19)
+        FLOW_TURN(20)
         r[o] = flow_bounded(y[o] - flow_lead(s, x, o), FLOW_REMAINDER_LIMIT);
         if (s->averaged == 0) {
             r[o] = 0.0f;
         }
     }
     flow_farthest(s, x, s->most);
-}
-
-/* Write a to out.  O(n). */
-static void flow_copy(const FLOW_FLASH float *a, float *out, int32_t n)
-{
-    FLOW_LOOP(20)
-    for (int32_t i = 0; i < n; i++) {
-        FLOW_TURN(20)
-        out[i] = a[i];
-    }
 }
 
 /* Set the frequencies to their initial values.  O(N D). */
@@ -1348,6 +1367,27 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
+/* Whether the model must begin anew. */
+static bool flow_ended(int32_t status)
+{
+    return status == FLOW_RESTARTED;
+}
+
+/* Compute the complete prediction from the rule's own prediction k, and write it to s->answered.  x: the input that
+ * is passed to the rule.
+ *
+ * The stages and the expert have not learned the sample yet.  O(D) for each output. */
+static void flow_recall(flow_t *s, const float x[FLOW_DIM], const float k[FLOW_OUTPUTS])
+{
+    flow_copy(k, s->answered, FLOW_OUTPUTS);
+    flow_combine(s, x, s->answered);
+    FLOW_LOOP(43)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(43)
+        s->answered[o] = flow_blended(s, o, s->answered[o], s->expert_answer[o]);
+    }
+}
+
 /* The square of an error in units of 2^-40 of the label's limit.  For outlying labels, the square is clipped. */
 static float flow_usual(const flow_t *s, float error, float power, float shock)
 {
@@ -1374,9 +1414,9 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
             s->compared++;
         }
         const float rate = 2.0f / (float)s->compared;
-        FLOW_LOOP(43)
+        FLOW_LOOP(44)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            FLOW_TURN(43)
+            FLOW_TURN(44)
             float said = k[o];
             float added = s->given_lead[o];
             float expert = s->expert_answer[o];
@@ -1414,9 +1454,9 @@ static void flow_judge_rule(flow_t *s, const float y[FLOW_OUTPUTS], const float 
         s->answers_judged++;
     }
     const float rate = 2.0f / ((float)s->answers_judged + 1.0f);
-    FLOW_LOOP(44)
+    FLOW_LOOP(45)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(44)
+        FLOW_TURN(45)
         float left = r[o];
         float said = k[o];
         if (s->verdict == 1) {
@@ -1439,17 +1479,17 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
     if (s->verdict <= 1) {
         flow_judge_rule(s, y, r, k);
     }
-    FLOW_LOOP(45)
+    FLOW_LOOP(46)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(45)
+        FLOW_TURN(46)
         const float left = flow_bounded((r[o] - k[o]) * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
         s->left_power[o] = flow_clipped(s->left_power[o] + (rate * ((left * left) - s->left_power[o])), 0.0f,
                 FLOW_LARGEST_POWER);
     }
     float spread = 0.0f;
-    FLOW_LOOP(46)
+    FLOW_LOOP(47)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(46)
+        FLOW_TURN(47)
         float away = y[o];
         away = y[o] - s->center[o];
         away = away * FLOW_LABEL_UNIT;
@@ -1464,15 +1504,15 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
 static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float r[FLOW_OUTPUTS], const float k[FLOW_OUTPUTS])
 {
-    FLOW_LOOP(47)
-    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(47)
-        s->learned[o] = y[o];
-    }
-    bool outlying = false;
     FLOW_LOOP(48)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(48)
+        s->learned[o] = y[o];
+    }
+    bool outlying = false;
+    FLOW_LOOP(49)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(49)
         if ((r[o] >= (k[o] + s->most[o])) || (r[o] <= (k[o] - s->most[o]))) {
             outlying = true;
             /* the clipped label is near the prediction, which may be outside the range of labels */
@@ -1485,13 +1525,13 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     }
     flow_judge(s, s->learned, r, k, 2.0f / ((float)s->judged + 1.0f));
     const float share = flow_ratio(FLOW_LINEAR_ETA, flow_plus_product(1.0f, x, x, FLOW_DIM));
-    FLOW_LOOP(49)
+    FLOW_LOOP(50)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(49)
+        FLOW_TURN(50)
         const float step = share * r[o];
-        FLOW_LOOP(50)
+        FLOW_LOOP(51)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
-            FLOW_TURN(50)
+            FLOW_TURN(51)
             s->slopes[o][j] = flow_bounded(s->slopes[o][j] + (step * x[j]), FLOW_LINEAR_LIMIT);
         }
         s->slopes[o][FLOW_DIM] = flow_bounded(s->slopes[o][FLOW_DIM] + step, FLOW_LINEAR_LIMIT);
@@ -1502,14 +1542,15 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
 /* Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule. */
 static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
 {
-    FLOW_LOOP(51)
+    FLOW_LOOP(52)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(51)
+        FLOW_TURN(52)
         s->label[o] = s->y[o];
     }
     flow_remain(s, x, s->label, s->y);
     const int32_t status = flow_learn(s, x);
-    if (status >= 0) {
+    if ((status >= 0) && !flow_ended(status)) {
+        flow_recall(s, x, s->value);
         flow_judge_parts(s, x);
         flow_conclude(s, x, s->label, s->y, s->value);
         flow_settle_pending(s);
@@ -1522,9 +1563,9 @@ static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
  * gain: the result of try_otherwise(). */
 static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
 {
-    FLOW_LOOP(52)
+    FLOW_LOOP(53)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(52)
+        FLOW_TURN(53)
         if (flow_outlies(s, x, j)) {
             const float better = (s->evidence[j] > FLOW_EVIDENCE_NEEDED) ? -gain : gain;
             s->evidence[j] = flow_bounded(s->evidence[j] + (FLOW_EVIDENCE_RATE * (better - s->evidence[j])),
@@ -1539,23 +1580,23 @@ static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
  * O(D). */
 static void flow_fix_units(flow_t *s)
 {
-    FLOW_LOOP(53)
+    FLOW_LOOP(54)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(53)
+        FLOW_TURN(54)
         s->expert_offset[j] = s->mean[j];
         s->expert_scale[j] = 1.0f;
         if (s->variance[j] > 0.0f) {
             s->expert_scale[j] = s->scale[j];
         }
     }
-    FLOW_LOOP(54)
+    FLOW_LOOP(55)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(54)
+        FLOW_TURN(55)
         s->expert_center[o] = s->center[o];
     }
-    FLOW_LOOP(55)
+    FLOW_LOOP(56)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-        FLOW_TURN(55)
+        FLOW_TURN(56)
         s->pivots[j] = FLOW_EXPERT_VARIANCE;
     }
     s->compared = 1;
@@ -1567,35 +1608,35 @@ static void flow_fix_units(flow_t *s)
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks. */
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
 {
-    FLOW_LOOP(56)
+    FLOW_LOOP(57)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-        FLOW_TURN(56)
+        FLOW_TURN(57)
         s->gained[j] = flow_in_units(s, x, j);
     }
     /* f = U' phi replaces phi, from the last element down */
     int32_t begin = 0;
     const int32_t place = FLOW_EXPERT - begin;
     int32_t column = (28 * flow_floor_shift(begin, 3)) + flow_floor_shift(place * (place - 1), 1);
-    FLOW_LOOP(57)
+    FLOW_LOOP(58)
     for (int32_t t = 0; t < FLOW_EXPERT; t++) {
-        FLOW_TURN(57)
+        FLOW_TURN(58)
         const int32_t last = FLOW_EXPERT - 1 - t;
         if (last < begin) {
             begin = begin - 8;
         }
         column = column - (last - begin);
         float total = s->gained[last];
-        FLOW_LOOP(58)
+        FLOW_LOOP(59)
         for (int32_t i = 0; i < (last - begin); i++) {
-            FLOW_TURN(58)
+            FLOW_TURN(59)
             total += upper[column + i] * s->gained[begin + i];
         }
         s->gained[last] = total;
     }
     float known = FLOW_EXPERT_FORGETTING;
-    FLOW_LOOP(59)
+    FLOW_LOOP(60)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-        FLOW_TURN(59)
+        FLOW_TURN(60)
         /* element j changes from f_j to D_j f_j, and its part of P phi is added to the elements before it */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
@@ -1605,9 +1646,9 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
                 FLOW_PIVOT_LEAST, FLOW_EXPERT_VARIANCE);
         const float part = flow_ratio(f, before);
         s->gained[j] = v;
-        FLOW_LOOP(60)
+        FLOW_LOOP(61)
         for (int32_t i = 0; i < (j - begin); i++) {
-            FLOW_TURN(60)
+            FLOW_TURN(61)
             const float u = upper[column + i];
             upper[column + i] = flow_bounded(u - (s->gained[begin + i] * part), FLOW_FACTOR_MOST);
             s->gained[begin + i] += u * v;
@@ -1649,23 +1690,301 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
         const float whole = flow_sharpen(s, x, s->factor);
         const float inverse = flow_ratio(1.0f, whole);
         bool outlying = false;
-        FLOW_LOOP(61)
+        FLOW_LOOP(62)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            FLOW_TURN(61)
+            FLOW_TURN(62)
             float error = flow_to_learn(y[o], s->expert_answer[o]);
             const float most = flow_farthest_error(s, o);
             outlying = outlying || (flow_absolute(error) >= most);
             error = flow_bounded(error, most);
             const float step = error * inverse;
-            FLOW_LOOP(62)
+            FLOW_LOOP(63)
             for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-                FLOW_TURN(62)
+                FLOW_TURN(63)
                 s->expert_weights[o][j] = flow_bounded(s->expert_weights[o][j] + (step * s->gained[j]),
                         FLOW_EXPERT_LIMIT);
             }
         }
         s->expert_shock = flow_shaken(s->expert_shock, outlying);
     }
+}
+
+/* The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0.
+ * */
+static inline float flow_apart(const float a[FLOW_OUTPUTS], const float b[FLOW_OUTPUTS])
+{
+    float most = 0.0f;
+    FLOW_LOOP(64)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(64)
+        const float size = flow_absolute(flow_bounded(a[o] - b[o], 2.0f * FLOW_LABEL_LIMIT));
+        if (size > most) {
+            most = size;
+        }
+    }
+    return most;
+}
+
+/* The running mean of the latest 64, or 1024, values after another value. */
+static FLOW_INLINE float flow_toward(float mean, float value, bool slow)
+{
+    return mean + ((slow ? 0.0009765625f : 0.015625f) * (value - mean));
+}
+
+/* The value, times number / 8. */
+static inline float flow_eighths(float value, int32_t number)
+{
+    return value * ((float)number * 0.125f);
+}
+
+/* Compare the learned sample's label with s->answered, the complete prediction before the sample was learned.
+ *
+ * O(OUTPUTS).  Returns whether the model should begin anew. */
+static bool flow_despairs(flow_t *s)
+{
+    float error = flow_apart(s->label, s->answered);
+    const float away = flow_apart(s->label, s->label_mean);
+    const int32_t trial = 150 + (int32_t)s->needed;
+    s->lived = (uint16_t)(((int32_t)s->lived < 65535) ? ((int32_t)s->lived + 1) : 65535);
+    FLOW_LOOP(65)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(65)
+        s->label_mean[o] = flow_toward(s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
+    }
+    s->label_size = flow_toward(s->label_size, away, false);
+    error = flow_toward(s->error_size, error, false);
+    s->error_size = error;
+    const bool useful = error < flow_eighths(s->label_size, 6);
+    const bool useless = error >= flow_eighths(s->label_size, 7);
+    if ((int32_t)s->needed == 0) {
+        if (useful && ((int32_t)s->lived >= 150)) {
+            s->needed = (uint16_t)((int32_t)s->lived);
+            s->usual_size = error;
+        }
+        return false;
+    }
+    if ((int32_t)s->searching == 0) {
+        if (useful) {
+            s->usual_size = flow_toward(s->usual_size, error, true);
+        }
+        const bool doubtful = useless && ((int32_t)s->lived > trial)
+                && (flow_eighths(error, 6) >= s->usual_size);
+        s->useless_run = (uint16_t)((doubtful && ((int32_t)s->useless_run < 500)) ? ((int32_t)s->useless_run
+                + 1) : 0);
+        s->searching = (uint8_t)(((int32_t)s->useless_run == 500) ? 1 : 0);
+        return (int32_t)s->searching == 1;
+    }
+    if (useful && ((int32_t)s->lived >= 64)) {
+        s->searching = (uint8_t)(0);
+        return true;
+    }
+    if ((int32_t)s->lived >= (2 * trial)) {
+        s->searching = (uint8_t)(useless ? 1 : 0);
+    }
+    return useless && (((int32_t)s->lived == trial) || ((int32_t)s->lived >= (2 * trial)));
+}
+
+/* Set the model's memory to zero, as it is before the first sample. */
+static void flow_clear(flow_t *s)
+{
+    FLOW_LOOP(66)
+    for (int32_t i = 0; i < FLOW_FEATURES; i++) {
+        FLOW_TURN(66)
+        FLOW_LOOP(67)
+        for (int32_t j = 0; j < FLOW_DIM; j++) {
+            FLOW_TURN(67)
+            s->frequencies[i][j] = 0.0f;
+        }
+    }
+    FLOW_LOOP(68)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(68)
+        FLOW_LOOP(69)
+        for (int32_t j = 0; j < FLOW_FEATURES; j++) {
+            FLOW_TURN(69)
+            s->a[i][j] = 0.0f;
+        }
+    }
+    FLOW_LOOP(70)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(70)
+        FLOW_LOOP(71)
+        for (int32_t j = 0; j < FLOW_FEATURES; j++) {
+            FLOW_TURN(71)
+            s->b[i][j] = 0.0f;
+        }
+    }
+    FLOW_LOOP(72)
+    for (int32_t i = 0; i < FLOW_GROUPS; i++) {
+        FLOW_TURN(72)
+        FLOW_LOOP(73)
+        for (int32_t j = 0; j < FLOW_PACKED; j++) {
+            FLOW_TURN(73)
+            s->covariance[i][j] = 0.0f;
+        }
+    }
+    FLOW_LOOP(74)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(74)
+        s->unit[i] = 0.0f;
+    }
+    FLOW_LOOP(75)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(75)
+        s->power[i] = 0.0f;
+    }
+    s->counted = 0;
+    FLOW_LOOP(76)
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        FLOW_TURN(76)
+        s->mean[i] = 0.0f;
+    }
+    FLOW_LOOP(77)
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        FLOW_TURN(77)
+        s->variance[i] = 0.0f;
+    }
+    FLOW_LOOP(78)
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        FLOW_TURN(78)
+        s->scale[i] = 0.0f;
+    }
+    s->shock = 0.0f;
+    s->observed = 0;
+    FLOW_LOOP(79)
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        FLOW_TURN(79)
+        s->held_input[i] = 0.0f;
+    }
+    FLOW_LOOP(80)
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        FLOW_TURN(80)
+        s->evidence[i] = 0.0f;
+    }
+    FLOW_LOOP(81)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(81)
+        s->center[i] = 0.0f;
+    }
+    s->averaged = 0;
+    FLOW_LOOP(82)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(82)
+        FLOW_LOOP(83)
+        for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+            FLOW_TURN(83)
+            s->slopes[i][j] = 0.0f;
+        }
+    }
+    FLOW_LOOP(84)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(84)
+        s->agreement[i] = 0.0f;
+    }
+    FLOW_LOOP(85)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(85)
+        s->strength[i] = 0.0f;
+    }
+    FLOW_LOOP(86)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(86)
+        s->left_power[i] = 0.0f;
+    }
+    s->label_power = 0.0f;
+    s->label_shock = 0.0f;
+    s->judged = 0;
+    s->answers_judged = 0;
+    s->frozen = 0;
+    FLOW_LOOP(87)
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        FLOW_TURN(87)
+        s->expert_offset[i] = 0.0f;
+    }
+    FLOW_LOOP(88)
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        FLOW_TURN(88)
+        s->expert_scale[i] = 0.0f;
+    }
+    FLOW_LOOP(89)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(89)
+        s->expert_center[i] = 0.0f;
+    }
+    FLOW_LOOP(90)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(90)
+        FLOW_LOOP(91)
+        for (int32_t j = 0; j < FLOW_EXPERT; j++) {
+            FLOW_TURN(91)
+            s->expert_weights[i][j] = 0.0f;
+        }
+    }
+    FLOW_LOOP(92)
+    for (int32_t i = 0; i < FLOW_EXPERT; i++) {
+        FLOW_TURN(92)
+        s->pivots[i] = 0.0f;
+    }
+    FLOW_LOOP(93)
+    for (int32_t i = 0; i < ((FLOW_EXPERT * (FLOW_EXPERT - 1)) / 2); i++) {
+        FLOW_TURN(93)
+        s->factor[i] = 0.0f;
+    }
+    FLOW_LOOP(94)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(94)
+        s->model_power[i] = 0.0f;
+    }
+    FLOW_LOOP(95)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(95)
+        s->expert_power[i] = 0.0f;
+    }
+    s->expert_shock = 0.0f;
+    s->compared = 0;
+    s->longest_wait = 0;
+    s->waited = 0;
+    s->last_wait = 0;
+    s->mark = 0.0f;
+    FLOW_LOOP(96)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(96)
+        s->given_value[i] = 0.0f;
+    }
+    FLOW_LOOP(97)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(97)
+        s->given_lead[i] = 0.0f;
+    }
+    FLOW_LOOP(98)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(98)
+        s->given_expert[i] = 0.0f;
+    }
+    FLOW_LOOP(99)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(99)
+        s->label_mean[i] = 0.0f;
+    }
+    s->error_size = 0.0f;
+    s->label_size = 0.0f;
+    s->usual_size = 0.0f;
+    s->lived = (uint16_t)(0);
+    s->needed = (uint16_t)(0);
+    s->useless_run = (uint16_t)(0);
+    s->searching = (uint8_t)(0);
+}
+
+/* Forget everything except what the doubt is based on. */
+static void flow_begin_anew(flow_t *s)
+{
+    const float usual = s->usual_size;
+    const int32_t needed = (int32_t)s->needed;
+    const int32_t searching = (int32_t)s->searching;
+    flow_clear(s);
+    s->usual_size = usual;
+    s->needed = (uint16_t)(needed);
+    s->searching = (uint8_t)(searching);
 }
 
 /* Learn the sample x, whose labels are in s->y; both have been checked. */
@@ -1691,14 +2010,20 @@ static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
     if (status >= 0) {
         flow_gather_evidence(s, x, gain);
     }
-    if (status >= 0) {
+    if ((status >= 0) && !flow_ended(status)) {
         flow_instruct(s, x, s->label);
         flow_observe(s, x);
+        if (flow_despairs(s)) {
+            status = FLOW_RESTARTED;
+        }
+    }
+    if (flow_ended(status)) {
+        flow_begin_anew(s);
     }
     return status;
 }
 
-int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
+FLOW_APART int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
 {
     const int32_t refused = flow_refusal(x);
     if (refused < 0) {
@@ -1711,7 +2036,7 @@ int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
     return flow_take(s, x);
 }
 
-int32_t flow_freeze(flow_t *s, int32_t frozen)
+FLOW_APART int32_t flow_freeze(flow_t *s, int32_t frozen)
 {
     s->frozen = 0;
     if (frozen != 0) {
@@ -1743,9 +2068,9 @@ static void flow_keep_parts(flow_t *s, const float x[FLOW_DIM], const float seen
 {
     flow_consult(s, x);
     flow_weigh(s, seen, s->given_value);
-    FLOW_LOOP(63)
+    FLOW_LOOP(100)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(63)
+        FLOW_TURN(100)
         s->given_lead[o] = flow_lead(s, seen, o);
         s->given_expert[o] = s->expert_answer[o];
     }
@@ -1759,7 +2084,7 @@ static void flow_keep_answer(flow_t *s, const float x[FLOW_DIM])
     flow_keep_parts(s, x, s->x);
 }
 
-int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
+FLOW_APART int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
 {
     const int32_t refused = flow_refusal(x);
     if (refused < 0) {
@@ -1805,9 +2130,9 @@ static inline float flow_strained(float part)
 static inline float flow_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;
-    FLOW_LOOP(64)
+    FLOW_LOOP(101)
     for (int32_t i = 0; i < 16; i++) {
-        FLOW_TURN(64)
+        FLOW_TURN(101)
         if (i < halvings) {
             shrunk = shrunk * 0.5f;
         }
@@ -1815,12 +2140,12 @@ static inline float flow_made_up(float center, float size, int32_t halvings, int
     return center + (shrunk * flow_strained(((float)seed / 65536.0f) - 0.5f));
 }
 
-uint32_t flow_hash(const flow_t *s)
+FLOW_APART uint32_t flow_hash(const flow_t *s)
 {
     return flow_crc32(0u, (const unsigned char *)s, FLOW_STATE_BYTES);
 }
 
-void flow_reset(flow_t *s)
+FLOW_APART void flow_reset(flow_t *s)
 {
     /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
@@ -1831,7 +2156,7 @@ void flow_reset(flow_t *s)
     }
 }
 
-void flow_init(flow_t *s)
+FLOW_APART void flow_init(flow_t *s)
 {
     flow_reset(s);
 }
@@ -1939,6 +2264,15 @@ int32_t flow_selftest(flow_t *s)
         }
         last = t.seed;
         flow_make_up(&t, kind, n >= 128);
+        if (n == 32) {
+            s->lived = 151; /* not after so many rows: the self-test is short */
+        }
+        if (n == 32) {
+            s->needed = 1; /* not after so many rows: the self-test is short */
+        }
+        if (n == 32) {
+            s->useless_run = 499; /* not after so many rows: the self-test is short */
+        }
         for (uint32_t e = 0u; e < 9u; e++) {
             if (((int32_t)when[e] == n)) {
                 flow_call(&t, which[e]);
@@ -1949,9 +2283,9 @@ int32_t flow_selftest(flow_t *s)
     flow_call(&t, 0x10u); /* the state's hash */
     {
         /* how many numbers each field has; negative: how many lie between two fields */
-        static const FLOW_FLASH int16_t fields[35] = {
+        static const FLOW_FLASH int16_t fields[40] = {
             12, 4, 4, 210, 1, 1, -1, 3, 3, 3, 1, 3, 3, 1, 4, 1, 1, 1, 1, 1, -5, 3, 3, 1, 4, 4, 6, 1, 1, 1, -1, 1,
-    1, 1, 1
+    1, 1, 1, -3, 1, 1, 1, 1
         };
         const uint32_t found = t.found;
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
@@ -1959,7 +2293,7 @@ int32_t flow_selftest(flow_t *s)
         for (int32_t every = 0; every < 2; every++) {
             float *const numbers = (float *)(void *)s;
             int32_t at = 0;
-            for (uint32_t i = 0u; i < 35u; i++) {
+            for (uint32_t i = 0u; i < 40u; i++) {
                 if (fields[i] < 0) {
                     at -= fields[i];
                     continue;
@@ -1974,5 +2308,5 @@ int32_t flow_selftest(flow_t *s)
         t.found = found;
     }
     flow_reset(s);
-    return (t.found == 0x57B95AEFu) ? FLOW_DONE : FLOW_BROKEN_BUILD;
+    return (t.found == 0x5F94E4F4u) ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }

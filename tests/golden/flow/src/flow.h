@@ -27,13 +27,13 @@ extern "C" {
 #define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
 #define FLOW_EXPERT 4 /* number of inputs of the linear expert, including the constant 1 */
 
-#define FLOW_STATE_BYTES 1184u /* size of the learned state: the first bytes of flow_t */
-#define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the learned state, then the working memory */
+#define FLOW_STATE_BYTES 1208u /* size of the learned state: the first bytes of flow_t */
+#define FLOW_RAM_BYTES 1444u /* sizeof(flow_t): the learned state, then the working memory */
 #define FLOW_CONST_BYTES 128u /* bytes of tables and learned values in flash; the code is not counted */
-#define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0x9131E813u /* models with the same number compute the same bits */
-#define FLOW_STATE_KIND 0x0CDCBA90u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xEA644700u /* all files in src/ must come from the same run of pykernel generate */
+#define FLOW_SNAPSHOT_BYTES 1232u /* size of a snapshot, which is a saved model */
+#define FLOW_CONFIG_HASH 0x2E414B4Fu /* models with the same number compute the same bits */
+#define FLOW_STATE_KIND 0x4D9AB589u /* models with the same number can load each other's snapshots */
+#define FLOW_STAMP 0x3B612A2Fu /* all files in src/ must come from the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -53,6 +53,8 @@ enum {
     /* the standardiser still needs more samples: the sample updated the standardiser, but not the model */
     FLOW_OBSERVED = 6,
     FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    /* the model diverged, had an impossible state, or was useless: it has forgotten all samples, including this one */
+    FLOW_RESTARTED = 8,
     FLOW_BROKEN_BUILD = -100, /* the self-test's result differs from the PC's: check compiler flags and byte order */
     FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     /* the snapshot is from another model: its layout or the meaning of its numbers differs */
@@ -124,6 +126,16 @@ typedef struct {
     int32_t longest_wait; /* number of calls for which a prediction waits for its label; 0: labels come at once */
     int32_t waited; /* calls since the stored prediction; 0: no prediction waits */
     int32_t last_wait; /* number of calls for which the last prediction waited */
+    /* How useful the model has been. */
+    float label_mean[FLOW_OUTPUTS]; /* running mean of the labels */
+    float error_size; /* running mean of the errors' sizes */
+    float label_size; /* running mean of the labels' distances from their mean */
+    float usual_size; /* slow running mean of the errors' sizes while the model is useful */
+    uint16_t lived; /* number of labels since the model began */
+    uint16_t needed; /* its age when it was useful for the first time; 0: it was never useful */
+    uint16_t useless_run; /* number of labels for which it has been useless without interruption */
+    uint8_t searching; /* 1: the model is searching for the end of the nonsense */
+    uint8_t reserved_doubt[1]; /* always zero: keeps the size a multiple of the largest member */
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
     float x[FLOW_DIM]; /* the input that is passed to the rule */
     /* the rule's input with outlying values treated the other way: clipped instead of replaced, or the reverse */
@@ -140,6 +152,9 @@ typedef struct {
     float gained[FLOW_EXPERT];
     /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     int32_t verdict; /* the prediction with which the label is compared */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    /* the complete prediction, before the sample was learned or when its label was announced */
+    float answered[FLOW_OUTPUTS];
     /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     /* derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x /
      * sigma */

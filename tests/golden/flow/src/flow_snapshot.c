@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xEA644700u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x3B612A2Fu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -388,6 +388,7 @@ static const struct {
     {FLOW_PLACE(pivots), 4, 1000.0f},
     {FLOW_PLACE(model_power), 2, 2.658456e+36f}, /* ... expert_power */
     {FLOW_PLACE(expert_shock), 1, 1.048576e+06f},
+    {FLOW_PLACE(error_size), 3, 4e+09f}, /* ... usual_size */
     {FLOW_PLACE(frequencies), 12, 32.0f},
     {FLOW_PLACE(a), 8, 1024.0f}, /* ... b */
     {FLOW_PLACE(covariance), 210, 2500.0f},
@@ -401,6 +402,7 @@ static const struct {
     {FLOW_PLACE(expert_weights), 4, 1.024e+12f},
     {FLOW_PLACE(factor), 6, 10000.0f},
     {FLOW_PLACE(mark), 4, 3e+38f}, /* ... given_expert */
+    {FLOW_PLACE(label_mean), 1, 2e+09f},
 };
 static const struct {
     uint16_t place;
@@ -413,6 +415,10 @@ static const struct {
     {FLOW_PLACE(frozen), 1, 1u},
     {FLOW_PLACE(compared), 1, 301u},
     {FLOW_PLACE(longest_wait), 3, 50331664u}, /* ... last_wait */
+    {FLOW_PLACE(lived), 2, 65535u}, /* ... needed */
+    {FLOW_PLACE(useless_run), 1, 500u},
+    {FLOW_PLACE(searching), 1, 1u},
+    {FLOW_PLACE(reserved_doubt), 1, 0u},
 };
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
@@ -433,9 +439,9 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool flow_stored_within(flow_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 23u; k++) {
+    for (uint32_t k = 0u; k < 25u; k++) {
         const float high = flow_stored_size_ranges[k].high;
-        const float low = (k < 10u) ? 0.0f : -high;
+        const float low = (k < 11u) ? 0.0f : -high;
         for (int32_t i = 0; i < (int32_t)flow_stored_size_ranges[k].count; i++) {
             const float value = flow_stored_real(stored, flow_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -444,8 +450,8 @@ static bool flow_stored_within(flow_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 6u; k++) {
-        const uint32_t width = 4u;
+    for (uint32_t k = 0u; k < 10u; k++) {
+        const uint32_t width = (k < 6u) ? 4u : (k < 8u) ? 2u : 1u;
         for (int32_t i = 0; i < (int32_t)flow_stored_natural_ranges[k].count; i++) {
             if (flow_stored_natural(stored, flow_stored_natural_ranges[k].place + ((uint32_t)i * width),
                     width) > flow_stored_natural_ranges[k].high) {

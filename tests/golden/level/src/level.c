@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB827C4BCu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x0D84A83Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -18,6 +18,15 @@
 
 #ifndef LEVEL_CONST
 #define LEVEL_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
+#endif
+
+/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
+#if defined(__clang__)
+#define LEVEL_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define LEVEL_APART __attribute__((noinline, noclone))
+#else
+#define LEVEL_APART
 #endif
 
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
@@ -45,23 +54,34 @@ LEVEL_ASSERT(place_of_last_wait, offsetof(level_t, last_wait) == 664u);
 LEVEL_ASSERT(place_of_mark, offsetof(level_t, mark) == 668u);
 LEVEL_ASSERT(place_of_given_value, offsetof(level_t, given_value) == 672u);
 LEVEL_ASSERT(place_of_given_lead, offsetof(level_t, given_lead) == 676u);
-LEVEL_ASSERT(place_of_y, offsetof(level_t, y) == 680u);
-LEVEL_ASSERT(place_of_label, offsetof(level_t, label) == 684u);
-LEVEL_ASSERT(place_of_value, offsetof(level_t, value) == 688u);
-LEVEL_ASSERT(place_of_error, offsetof(level_t, error) == 692u);
-LEVEL_ASSERT(place_of_x, offsetof(level_t, x) == 696u);
-LEVEL_ASSERT(place_of_verdict, offsetof(level_t, verdict) == 700u);
-LEVEL_ASSERT(place_of_c, offsetof(level_t, c) == 704u);
-LEVEL_ASSERT(place_of_s, offsetof(level_t, s) == 712u);
-LEVEL_ASSERT(place_of_wide, offsetof(level_t, wide) == 720u);
-LEVEL_ASSERT(place_of_h, offsetof(level_t, h) == 784u);
-LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 816u);
+LEVEL_ASSERT(place_of_label_mean, offsetof(level_t, label_mean) == 680u);
+LEVEL_ASSERT(place_of_error_size, offsetof(level_t, error_size) == 684u);
+LEVEL_ASSERT(place_of_label_size, offsetof(level_t, label_size) == 688u);
+LEVEL_ASSERT(place_of_usual_size, offsetof(level_t, usual_size) == 692u);
+LEVEL_ASSERT(place_of_lived, offsetof(level_t, lived) == 696u);
+LEVEL_ASSERT(place_of_needed, offsetof(level_t, needed) == 698u);
+LEVEL_ASSERT(place_of_useless_run, offsetof(level_t, useless_run) == 700u);
+LEVEL_ASSERT(place_of_searching, offsetof(level_t, searching) == 702u);
+LEVEL_ASSERT(place_of_reserved_int16doubt, offsetof(level_t, reserved_int16doubt) == 703u);
+LEVEL_ASSERT(place_of_y, offsetof(level_t, y) == 704u);
+LEVEL_ASSERT(place_of_label, offsetof(level_t, label) == 708u);
+LEVEL_ASSERT(place_of_value, offsetof(level_t, value) == 712u);
+LEVEL_ASSERT(place_of_error, offsetof(level_t, error) == 716u);
+LEVEL_ASSERT(place_of_x, offsetof(level_t, x) == 720u);
+LEVEL_ASSERT(place_of_verdict, offsetof(level_t, verdict) == 724u);
+LEVEL_ASSERT(place_of_answered, offsetof(level_t, answered) == 728u);
+LEVEL_ASSERT(place_of_c, offsetof(level_t, c) == 732u);
+LEVEL_ASSERT(place_of_s, offsetof(level_t, s) == 740u);
+LEVEL_ASSERT(place_of_wide, offsetof(level_t, wide) == 748u);
+LEVEL_ASSERT(place_of_h, offsetof(level_t, h) == 812u);
+LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 844u);
 /* Parameters.  They follow from level.toml. */
 #define LEVEL_FINE 8 /* frequencies are in units of 2^-(32 + fine) turns for a converted input of 1 */
 #define LEVEL_FORGETS 9 /* lambda of one update is 1 - 2^-forgets */
 #define LEVEL_GAIN_SHIFT 9 /* residuals and answers are divided by 2 to this power before they enter the gain's means */
 #define LEVEL_GROUP 4 /* number of waves in a block */
 #define LEVEL_LABEL_MOST 5242880 /* largest |y| that is accepted */
+#define LEVEL_LABEL_ROOM 20971520 /* largest magnitude of a label or a residual in working memory */
 #define LEVEL_LEVEL_FACTOR 16
 #define LEVEL_LEVEL_MOST 335544320
 #define LEVEL_LEVEL_SHIFT 4 /* level_factor is 2 to this power */
@@ -390,7 +410,7 @@ static void level_respond(level_t *s, int32_t y[LEVEL_OUTPUTS])
     }
 }
 
-int32_t level_predict(level_t *s, const int16_t x[LEVEL_DIM], int32_t y[LEVEL_OUTPUTS])
+LEVEL_APART int32_t level_predict(level_t *s, const int16_t x[LEVEL_DIM], int32_t y[LEVEL_OUTPUTS])
 {
     const int32_t refused = level_refusal(s, x);
     if (refused < 0) {
@@ -928,6 +948,22 @@ static int32_t level_learn(level_t *s, const int16_t x[LEVEL_DIM])
     return LEVEL_DONE;
 }
 
+/* Whether the model must begin anew. */
+static bool level_ended(int32_t status)
+{
+    return status == LEVEL_RESTARTED;
+}
+
+/* Compute the complete prediction from the rule's own prediction k, and write it to s->answered. */
+static void level_recall(level_t *s, const int16_t x[LEVEL_DIM], const int32_t k[LEVEL_OUTPUTS])
+{
+    LEVEL_LOOP(44)
+    for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(44)
+        s->answered[o] = level_clip(level_staged(s, x, k[o], o), -1073741823, 1073741823);
+    }
+}
+
 /* Update the means from which the gain is computed, and compute the gain. */
 static void level_follow_gain(level_t *s, int32_t rest, int32_t value, int32_t o)
 {
@@ -955,10 +991,10 @@ static void level_follow_gain(level_t *s, int32_t rest, int32_t value, int32_t o
 static uint32_t level_square_norm(const int16_t a[LEVEL_DIM])
 {
     uint32_t total = level_word(0);
-    LEVEL_LOOP(44)
+    LEVEL_LOOP(45)
     LEVEL_UNROLL
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
-        LEVEL_TURN(44)
+        LEVEL_TURN(45)
         total += level_exact_square((int32_t)a[j]);
     }
     return total;
@@ -967,9 +1003,9 @@ static uint32_t level_square_norm(const int16_t a[LEVEL_DIM])
 /* Add step * x to the weights w, and clip them to a limit.  O(D). */
 static void level_move_weights(int32_t *w, const int16_t x[LEVEL_DIM], int32_t step)
 {
-    LEVEL_LOOP(45)
+    LEVEL_LOOP(46)
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
-        LEVEL_TURN(45)
+        LEVEL_TURN(46)
         const int32_t moved = level_as_signed(level_word(w[j]) + level_word(step * (int32_t)x[j]));
         w[j] = level_clip(moved, -LEVEL_SLOPE_MOST, LEVEL_SLOPE_MOST);
     }
@@ -1005,9 +1041,9 @@ static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t
     if ((pace < LEVEL_MEAN_PACE) && (level_floor_shift(s->count, pace + 1) > 0)) {
         s->pace = pace + 1;
     }
-    LEVEL_LOOP(46)
+    LEVEL_LOOP(47)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(46)
+        LEVEL_TURN(47)
         if (s->verdict <= 1) {
             if (s->verdict == 1) {
                 const int32_t rest = level_clip(y[o], -LEVEL_LABEL_MOST, LEVEL_LABEL_MOST)
@@ -1026,18 +1062,220 @@ static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t
 /* Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule. */
 static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
 {
-    LEVEL_LOOP(47)
+    LEVEL_LOOP(48)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(47)
+        LEVEL_TURN(48)
         s->label[o] = s->y[o];
     }
     level_remain(s, x, s->label, s->y);
     const int32_t status = level_learn(s, x);
-    if (status >= 0) {
+    if ((status >= 0) && !level_ended(status)) {
+        level_recall(s, x, s->value);
         level_conclude(s, x, s->label, s->y, s->value);
         level_settle_pending(s);
     }
     return status;
+}
+
+/* The largest difference between the elements of a and b.  For classes: ``one`` if they name different classes,
+ * otherwise 0. */
+static int32_t level_apart(const int32_t a[LEVEL_OUTPUTS], const int32_t b[LEVEL_OUTPUTS])
+{
+    int32_t most = 0;
+    LEVEL_LOOP(49)
+    for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(49)
+        int32_t size = level_clip(a[o], -LEVEL_LABEL_ROOM, LEVEL_LABEL_ROOM)
+                - level_clip(b[o], -1073741823, 1073741823);
+        size = (size >= 0) ? size : -size;
+        if (size > most) {
+            most = size;
+        }
+    }
+    return most;
+}
+
+/* The running mean of the latest 64, or 1024, values after another value. */
+static int32_t level_toward(int32_t mean, int32_t value, bool slow)
+{
+    const int32_t kept = level_clip(mean, -1073741823, 1073741823);
+    const int32_t step = level_floor_shift(level_clip(value, -1073741823, 1073741823) - kept, slow ? 10 : 6);
+    return level_clip(kept + step, -1073741823, 1073741823);
+}
+
+/* The value, times number / 8. */
+static int32_t level_eighths(int32_t value, int32_t number)
+{
+    return level_floor_shift(level_clip(value, -1073741823, 1073741823), 3) * number;
+}
+
+/* Compare the learned sample's label with s->answered, the complete prediction before the sample was learned.
+ *
+ * O(OUTPUTS).  Returns whether the model should begin anew. */
+static bool level_despairs(level_t *s)
+{
+    int32_t error = level_apart(s->label, s->answered);
+    const int32_t away = level_apart(s->label, s->label_mean);
+    const int32_t trial = 150 + (int32_t)s->needed;
+    s->lived = (uint16_t)(((int32_t)s->lived < 65535) ? ((int32_t)s->lived + 1) : 65535);
+    LEVEL_LOOP(50)
+    for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(50)
+        s->label_mean[o] = level_toward(s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
+    }
+    s->label_size = level_toward(s->label_size, away, false);
+    error = level_toward(s->error_size, error, false);
+    s->error_size = error;
+    const bool useful = error < level_eighths(s->label_size, 6);
+    const bool useless = error >= level_eighths(s->label_size, 7);
+    if ((int32_t)s->needed == 0) {
+        if (useful && ((int32_t)s->lived >= 150)) {
+            s->needed = (uint16_t)((int32_t)s->lived);
+            s->usual_size = error;
+        }
+        return false;
+    }
+    if ((int32_t)s->searching == 0) {
+        if (useful) {
+            s->usual_size = level_toward(s->usual_size, error, true);
+        }
+        const bool doubtful = useless && ((int32_t)s->lived > trial)
+                && (level_eighths(error, 6) >= s->usual_size);
+        s->useless_run = (uint16_t)((doubtful && ((int32_t)s->useless_run < 500)) ? ((int32_t)s->useless_run
+                + 1) : 0);
+        s->searching = (uint8_t)(((int32_t)s->useless_run == 500) ? 1 : 0);
+        return (int32_t)s->searching == 1;
+    }
+    if (useful && ((int32_t)s->lived >= 64)) {
+        s->searching = (uint8_t)(0);
+        return true;
+    }
+    if ((int32_t)s->lived >= (2 * trial)) {
+        s->searching = (uint8_t)(useless ? 1 : 0);
+    }
+    return useless && (((int32_t)s->lived == trial) || ((int32_t)s->lived >= (2 * trial)));
+}
+
+/* Set the model's memory to zero, as it is before the first sample. */
+static void level_clear(level_t *s)
+{
+    LEVEL_LOOP(51)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(51)
+        LEVEL_LOOP(52)
+        for (int32_t j = 0; j < LEVEL_FEATURES; j++) {
+            LEVEL_TURN(52)
+            s->a[i][j] = 0;
+        }
+    }
+    LEVEL_LOOP(53)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(53)
+        LEVEL_LOOP(54)
+        for (int32_t j = 0; j < LEVEL_FEATURES; j++) {
+            LEVEL_TURN(54)
+            s->b[i][j] = 0;
+        }
+    }
+    LEVEL_LOOP(55)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(55)
+        s->level[i] = 0;
+    }
+    s->counted = 0;
+    LEVEL_LOOP(56)
+    for (int32_t i = 0; i < LEVEL_GROUPS; i++) {
+        LEVEL_TURN(56)
+        LEVEL_LOOP(57)
+        for (int32_t j = 0; j < LEVEL_PACKED; j++) {
+            LEVEL_TURN(57)
+            s->covariance[i][j] = 0;
+        }
+    }
+    LEVEL_LOOP(58)
+    for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
+        LEVEL_TURN(58)
+        LEVEL_LOOP(59)
+        for (int32_t j = 0; j < LEVEL_DIM; j++) {
+            LEVEL_TURN(59)
+            s->tuned[i][j] = 0;
+        }
+    }
+    LEVEL_LOOP(60)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(60)
+        s->left[i] = 0;
+    }
+    LEVEL_LOOP(61)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(61)
+        s->mean[i] = 0;
+    }
+    LEVEL_LOOP(62)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(62)
+        LEVEL_LOOP(63)
+        for (int32_t j = 0; j < LEVEL_DIM; j++) {
+            LEVEL_TURN(63)
+            s->slope[i][j] = 0;
+        }
+    }
+    LEVEL_LOOP(64)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(64)
+        s->agreement[i] = 0;
+    }
+    LEVEL_LOOP(65)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(65)
+        s->square[i] = 0;
+    }
+    LEVEL_LOOP(66)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(66)
+        s->gain[i] = 0;
+    }
+    s->count = 0;
+    s->pace = 0;
+    s->frozen = (uint8_t)(0);
+    s->longest_wait = 0;
+    s->waited = 0;
+    s->last_wait = 0;
+    s->mark = 0;
+    LEVEL_LOOP(67)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(67)
+        s->given_value[i] = 0;
+    }
+    LEVEL_LOOP(68)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(68)
+        s->given_lead[i] = 0;
+    }
+    LEVEL_LOOP(69)
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(69)
+        s->label_mean[i] = 0;
+    }
+    s->error_size = 0;
+    s->label_size = 0;
+    s->usual_size = 0;
+    s->lived = (uint16_t)(0);
+    s->needed = (uint16_t)(0);
+    s->useless_run = (uint16_t)(0);
+    s->searching = (uint8_t)(0);
+}
+
+/* Forget everything except what the doubt is based on. */
+static void level_begin_anew(level_t *s)
+{
+    const int32_t usual = s->usual_size;
+    const int32_t needed = (int32_t)s->needed;
+    const int32_t searching = (int32_t)s->searching;
+    level_clear(s);
+    s->usual_size = usual;
+    s->needed = (uint16_t)(needed);
+    s->searching = (uint8_t)(searching);
 }
 
 /* Learn the sample x, whose labels are in s->y; both have been checked. */
@@ -1048,10 +1286,19 @@ static int32_t level_take(level_t *s, const int16_t x[LEVEL_DIM])
     }
     const int32_t mark = level_marked(x);
     s->verdict = level_judged_by(s, mark);
-    return level_follow(s, s->x);
+    int32_t status = level_follow(s, s->x);
+    if ((status >= 0) && !level_ended(status)) {
+        if (level_despairs(s)) {
+            status = LEVEL_RESTARTED;
+        }
+    }
+    if (level_ended(status)) {
+        level_begin_anew(s);
+    }
+    return status;
 }
 
-int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y)
+LEVEL_APART int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y)
 {
     const int32_t refused = level_refusal(s, x);
     if (refused < 0) {
@@ -1064,7 +1311,7 @@ int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y)
     return level_take(s, x);
 }
 
-int32_t level_freeze(level_t *s, int32_t frozen)
+LEVEL_APART int32_t level_freeze(level_t *s, int32_t frozen)
 {
     s->frozen = (uint8_t)(0);
     if (frozen != 0) {
@@ -1085,15 +1332,15 @@ static void level_keep_answer(level_t *s, const int16_t x[LEVEL_DIM])
 {
     level_begin_waiting(s, x);
     level_answer(s, s->x, s->given_value);
-    LEVEL_LOOP(48)
+    LEVEL_LOOP(70)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(48)
+        LEVEL_TURN(70)
         s->given_value[o] = level_clip(s->given_value[o], -1073741824, 1073741824);
         s->given_lead[o] = level_clip(level_lead(s, s->x, o), -LEVEL_REST_MOST, LEVEL_REST_MOST);
     }
 }
 
-int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM])
+LEVEL_APART int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM])
 {
     const int32_t refused = level_refusal(s, x);
     if (refused < 0) {
@@ -1119,9 +1366,9 @@ static int32_t level_made_up_count(int32_t center, int32_t size, int32_t halving
 {
     const int32_t middle = ((center > -536870912) && (center < 536870912)) ? center : 0;
     int32_t shrunk = ((size >= 0) && (size <= 1073741824)) ? size : 0;
-    LEVEL_LOOP(49)
+    LEVEL_LOOP(71)
     for (int32_t i = 0; i < 16; i++) {
-        LEVEL_TURN(49)
+        LEVEL_TURN(71)
         if (i < halvings) {
             shrunk = level_floor_shift(shrunk, 1);
         }
@@ -1130,12 +1377,12 @@ static int32_t level_made_up_count(int32_t center, int32_t size, int32_t halving
             - level_floor_shift(shrunk, 1);
 }
 
-uint32_t level_hash(const level_t *s)
+LEVEL_APART uint32_t level_hash(const level_t *s)
 {
     return level_crc32(0u, (const unsigned char *)s, LEVEL_STATE_BYTES);
 }
 
-void level_reset(level_t *s)
+LEVEL_APART void level_reset(level_t *s)
 {
     /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
@@ -1146,7 +1393,7 @@ void level_reset(level_t *s)
     }
 }
 
-void level_init(level_t *s)
+LEVEL_APART void level_init(level_t *s)
 {
     level_reset(s);
 }
@@ -1246,6 +1493,15 @@ int32_t level_selftest(level_t *s)
         }
         last = t.seed;
         level_make_up(&t, kind, n >= 112);
+        if (n == 32) {
+            s->lived = 151; /* not after so many rows: the self-test is short */
+        }
+        if (n == 32) {
+            s->needed = 1; /* not after so many rows: the self-test is short */
+        }
+        if (n == 32) {
+            s->useless_run = 499; /* not after so many rows: the self-test is short */
+        }
         for (uint32_t e = 0u; e < 9u; e++) {
             if (((int32_t)when[e] == n)) {
                 level_call(&t, which[e]);
@@ -1255,5 +1511,5 @@ int32_t level_selftest(level_t *s)
     }
     level_call(&t, 0x10u); /* the state's hash */
     level_reset(s);
-    return (t.found == 0x802AFDCEu) ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
+    return (t.found == 0x2657C46Eu) ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
 }

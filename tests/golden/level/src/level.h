@@ -27,14 +27,14 @@ extern "C" {
 #define LEVEL_GROUPS 1 /* number of blocks of units that share a covariance */
 #define LEVEL_PACKED 136 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 
-#define LEVEL_STATE_BYTES 680u /* size of the learned state: the first bytes of level_t */
-#define LEVEL_RAM_BYTES 848u /* sizeof(level_t): the learned state, then the working memory */
+#define LEVEL_STATE_BYTES 704u /* size of the learned state: the first bytes of level_t */
+#define LEVEL_RAM_BYTES 876u /* sizeof(level_t): the learned state, then the working memory */
 #define LEVEL_CONST_BYTES 237u /* bytes of tables and learned values in flash; the code is not counted */
-#define LEVEL_SNAPSHOT_BYTES 704u /* size of a snapshot, which is a saved model */
+#define LEVEL_SNAPSHOT_BYTES 728u /* size of a snapshot, which is a saved model */
 #define LEVEL_LABEL_SCALE 1048576 /* a label or a prediction of 1 is written as this number */
-#define LEVEL_CONFIG_HASH 0x2D1C60CDu /* models with the same number compute the same bits */
-#define LEVEL_STATE_KIND 0xD8E96712u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0xB827C4BCu /* all files in src/ must come from the same run of pykernel generate */
+#define LEVEL_CONFIG_HASH 0xC5672A07u /* models with the same number compute the same bits */
+#define LEVEL_STATE_KIND 0x00C00231u /* models with the same number can load each other's snapshots */
+#define LEVEL_STAMP 0x0D84A83Bu /* all files in src/ must come from the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -52,6 +52,8 @@ enum {
     LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     LEVEL_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     LEVEL_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    /* the model diverged, had an impossible state, or was useless: it has forgotten all samples, including this one */
+    LEVEL_RESTARTED = 8,
     LEVEL_BROKEN_BUILD = -100, /* the self-test's result differs from the PC's: check compiler flags and byte order */
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     /* the snapshot is from another model: its layout or the meaning of its numbers differs */
@@ -93,6 +95,16 @@ typedef struct {
     int32_t mark;
     int32_t given_value[LEVEL_OUTPUTS];
     int32_t given_lead[LEVEL_OUTPUTS];
+    /* How useful the model has been; see ``pykernel.algorithms.doubt``. */
+    int32_t label_mean[LEVEL_OUTPUTS];
+    int32_t error_size;
+    int32_t label_size;
+    int32_t usual_size;
+    uint16_t lived;
+    uint16_t needed;
+    uint16_t useless_run;
+    uint8_t searching;
+    uint8_t reserved_int16doubt[1]; /* always zero: keeps the size a multiple of the largest member */
     /* The sample that is being learned.  Every call overwrites it, so it may be zero at first. */
     int32_t y[LEVEL_OUTPUTS]; /* what f(x) should be */
     int32_t label[LEVEL_OUTPUTS]; /* the label before the stages subtract their parts */
@@ -101,6 +113,8 @@ typedef struct {
     int16_t x[LEVEL_DIM]; /* the converted input */
     /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     int32_t verdict; /* the prediction with which the label is compared */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    int32_t answered[LEVEL_OUTPUTS]; /* the complete prediction before the sample was learned */
     /* Intermediate results, which every call recomputes; they may be zero at first. */
     int16_t c[LEVEL_FEATURES]; /* cosine of each angle */
     int16_t s[LEVEL_FEATURES]; /* sine of each angle */

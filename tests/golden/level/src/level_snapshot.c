@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB827C4BCu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x0D84A83Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -205,6 +205,7 @@ static const struct {
     {LEVEL_PLACE(slope), 2, -1073741823, 1073741823},
     {LEVEL_PLACE(agreement), 1, -268402689, 268402689},
     {LEVEL_PLACE(given_lead), 1, -20971520, 20971520},
+    {LEVEL_PLACE(label_mean), 4, -1073741823, 1073741823}, /* ... usual_size */
 };
 static const struct {
     uint16_t place;
@@ -219,14 +220,18 @@ static const struct {
     {LEVEL_PLACE(left), 1, 335544320u},
     {LEVEL_PLACE(square), 1, 268402689u},
     {LEVEL_PLACE(gain), 1, 65535u},
+    {LEVEL_PLACE(lived), 2, 65535u}, /* ... needed */
+    {LEVEL_PLACE(useless_run), 1, 500u},
     {LEVEL_PLACE(frozen), 1, 1u},
     {LEVEL_PLACE(reserved_int16stages), 3, 0u},
+    {LEVEL_PLACE(searching), 1, 1u},
+    {LEVEL_PLACE(reserved_int16doubt), 1, 0u},
 };
 
 /* Whether all numbers of a stored model are within their ranges. */
 static bool level_stored_within(level_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 6u; k++) {
+    for (uint32_t k = 0u; k < 7u; k++) {
         const int32_t high = level_stored_int_ranges[k].high;
         const int32_t low = level_stored_int_ranges[k].low;
         for (int32_t i = 0; i < (int32_t)level_stored_int_ranges[k].count; i++) {
@@ -236,8 +241,8 @@ static bool level_stored_within(level_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 10u; k++) {
-        const uint32_t width = (k < 4u) ? 4u : (k < 8u) ? 4u : 1u;
+    for (uint32_t k = 0u; k < 14u; k++) {
+        const uint32_t width = (k < 4u) ? 4u : (k < 8u) ? 4u : (k < 10u) ? 2u : 1u;
         for (int32_t i = 0; i < (int32_t)level_stored_natural_ranges[k].count; i++) {
             if (level_stored_natural(stored, level_stored_natural_ranges[k].place + ((uint32_t)i * width),
                     width) > level_stored_natural_ranges[k].high) {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x22FE2790u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x7B39655Du)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -69,6 +69,15 @@
 #define MACHINE_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
 #endif
 
+/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
+#if defined(__clang__)
+#define MACHINE_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define MACHINE_APART __attribute__((noinline, noclone))
+#else
+#define MACHINE_APART
+#endif
+
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
 #define MACHINE_ASSERT(what, condition) typedef char machine_assert_##what[(condition) ? 1 : -1]
 MACHINE_ASSERT(size_of_real, sizeof(float) == 4u);
@@ -100,18 +109,28 @@ MACHINE_ASSERT(place_of_given_expert, offsetof(machine_t, given_expert) == 704u)
 MACHINE_ASSERT(place_of_longest_wait, offsetof(machine_t, longest_wait) == 716u);
 MACHINE_ASSERT(place_of_waited, offsetof(machine_t, waited) == 720u);
 MACHINE_ASSERT(place_of_last_wait, offsetof(machine_t, last_wait) == 724u);
-MACHINE_ASSERT(place_of_x, offsetof(machine_t, x) == 728u);
-MACHINE_ASSERT(place_of_y, offsetof(machine_t, y) == 736u);
-MACHINE_ASSERT(place_of_label, offsetof(machine_t, label) == 748u);
-MACHINE_ASSERT(place_of_value, offsetof(machine_t, value) == 760u);
-MACHINE_ASSERT(place_of_error, offsetof(machine_t, error) == 772u);
-MACHINE_ASSERT(place_of_expert_answer, offsetof(machine_t, expert_answer) == 784u);
-MACHINE_ASSERT(place_of_polled, offsetof(machine_t, polled) == 796u);
-MACHINE_ASSERT(place_of_whole, offsetof(machine_t, whole) == 808u);
-MACHINE_ASSERT(place_of_gained, offsetof(machine_t, gained) == 820u);
-MACHINE_ASSERT(place_of_verdict, offsetof(machine_t, verdict) == 832u);
-MACHINE_ASSERT(place_of_h, offsetof(machine_t, h) == 836u);
-MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
+MACHINE_ASSERT(place_of_label_mean, offsetof(machine_t, label_mean) == 728u);
+MACHINE_ASSERT(place_of_error_size, offsetof(machine_t, error_size) == 740u);
+MACHINE_ASSERT(place_of_label_size, offsetof(machine_t, label_size) == 744u);
+MACHINE_ASSERT(place_of_usual_size, offsetof(machine_t, usual_size) == 748u);
+MACHINE_ASSERT(place_of_lived, offsetof(machine_t, lived) == 752u);
+MACHINE_ASSERT(place_of_needed, offsetof(machine_t, needed) == 754u);
+MACHINE_ASSERT(place_of_useless_run, offsetof(machine_t, useless_run) == 756u);
+MACHINE_ASSERT(place_of_searching, offsetof(machine_t, searching) == 758u);
+MACHINE_ASSERT(place_of_reserved_doubt, offsetof(machine_t, reserved_doubt) == 759u);
+MACHINE_ASSERT(place_of_x, offsetof(machine_t, x) == 760u);
+MACHINE_ASSERT(place_of_y, offsetof(machine_t, y) == 768u);
+MACHINE_ASSERT(place_of_label, offsetof(machine_t, label) == 780u);
+MACHINE_ASSERT(place_of_value, offsetof(machine_t, value) == 792u);
+MACHINE_ASSERT(place_of_error, offsetof(machine_t, error) == 804u);
+MACHINE_ASSERT(place_of_expert_answer, offsetof(machine_t, expert_answer) == 816u);
+MACHINE_ASSERT(place_of_polled, offsetof(machine_t, polled) == 828u);
+MACHINE_ASSERT(place_of_whole, offsetof(machine_t, whole) == 840u);
+MACHINE_ASSERT(place_of_gained, offsetof(machine_t, gained) == 852u);
+MACHINE_ASSERT(place_of_verdict, offsetof(machine_t, verdict) == 864u);
+MACHINE_ASSERT(place_of_answered, offsetof(machine_t, answered) == 868u);
+MACHINE_ASSERT(place_of_h, offsetof(machine_t, h) == 880u);
+MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 1008u);
 /* Parameters.  They follow from machine.toml. */
 #define MACHINE_CLIP 3.0f /* inputs are clipped to this many standard deviations from their means */
 #define MACHINE_COMPARED_MOST 301 /* the horizon of the mean squared errors, plus 1 */
@@ -136,13 +155,13 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
 #define MACHINE_ONE_OF_MANY 2.3841858e-07f
 #define MACHINE_MANY 4.194304e+06f
 #define MACHINE_WHOLE 1.6777216e+07f
+#define MACHINE_EXPERT_FAR 1000.0f
 #define MACHINE_LOUD 1.048576e+06f
 #define MACHINE_EXP_LOWEST (-41.58883f)
 #define MACHINE_LOG2_E 1.442695f
 #define MACHINE_LN2_HIGH 0.69314575f
 #define MACHINE_LN2_LOW 1.4286068e-06f
 #define MACHINE_SHARP_FIRST 3.0f
-#define MACHINE_EXPERT_FAR 1000.0f
 #define MACHINE_TWICE_SQRT_2 2.828427f
 #define MACHINE_PROBABILITY_LEAST 5.9604645e-08f
 #define MACHINE_LN_2 0.6931472f
@@ -166,6 +185,7 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
 #define MACHINE_EXPERT_VARIANCE 1000.0f
 #define MACHINE_PIVOT_LEAST 1e-12f
 #define MACHINE_FACTOR_MOST 10000.0f
+#define MACHINE_SCARCE 0.25f
 #define MACHINE_SMALLEST 1.1754944e-38f
 #define MACHINE_CANCELLING 0.0024493595f
 #define MACHINE_MAGNIFIED 2.1267648e+37f
@@ -607,6 +627,27 @@ static MACHINE_INLINE float machine_clipped(float x, float low, float high)
     return low;
 }
 
+/* Input j in the expert's units; after the last input come the constant 1 and the latest known labels. */
+static float machine_in_units(const machine_t *s, const float x[MACHINE_DIM], int32_t j)
+{
+    if (j == MACHINE_DIM) {
+        return 1.0f;
+    }
+    return machine_bounded((x[j] - s->expert_offset[j]) * s->expert_scale[j], MACHINE_EXPERT_FAR);
+}
+
+/* The expert's prediction for an unscaled input.  O(D). */
+static float machine_advise(const machine_t *s, const float x[MACHINE_DIM], int32_t o)
+{
+    float total = s->expert_weights[o][MACHINE_DIM];
+    MACHINE_LOOP(7)
+    for (int32_t j = 0; j < MACHINE_DIM; j++) {
+        MACHINE_TURN(7)
+        total += s->expert_weights[o][j] * machine_in_units(s, x, j);
+    }
+    return total;
+}
+
 /* The log odds of a class, up to a constant that all classes share.  Two classes have the functions -f and f. */
 static inline float machine_odds(float f, float sharp, int32_t outputs)
 {
@@ -659,9 +700,9 @@ static int32_t machine_winner(const float y[MACHINE_OUTPUTS])
             best = 1;
         }
     } else {
-        MACHINE_LOOP(7)
+        MACHINE_LOOP(8)
         for (int32_t o = 1; o < MACHINE_OUTPUTS; o++) {
-            MACHINE_TURN(7)
+            MACHINE_TURN(8)
             if (y[o] > y[best]) {
                 best = o;
             }
@@ -673,9 +714,9 @@ static int32_t machine_winner(const float y[MACHINE_OUTPUTS])
 /* Multiply a by factor.  O(n). */
 static void machine_multiply(float *a, float factor, int32_t n)
 {
-    MACHINE_LOOP(8)
+    MACHINE_LOOP(9)
     for (int32_t i = 0; i < n; i++) {
-        MACHINE_TURN(8)
+        MACHINE_TURN(9)
         a[i] = factor * a[i];
     }
 }
@@ -692,9 +733,9 @@ static void machine_softmax(float y[MACHINE_OUTPUTS])
     } else {
         const float top = y[machine_winner(y)];
         float total = 0.0f;
-        MACHINE_LOOP(9)
+        MACHINE_LOOP(10)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-            MACHINE_TURN(9)
+            MACHINE_TURN(10)
             /* top is the largest y[o] */
             y[o] = machine_exp_negative(-machine_absolute(top - y[o]));
             total += y[o];
@@ -707,9 +748,9 @@ static void machine_softmax(float y[MACHINE_OUTPUTS])
  * O(classes). */
 static void machine_soften(float f[MACHINE_OUTPUTS], float sharp)
 {
-    MACHINE_LOOP(10)
+    MACHINE_LOOP(11)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(10)
+        MACHINE_TURN(11)
         f[o] = machine_odds(f[o], sharp, MACHINE_OUTPUTS);
     }
     machine_softmax(f);
@@ -737,25 +778,14 @@ static bool machine_heard(const machine_t *s)
     return s->compared > 20;
 }
 
-/* Input j in the expert's units; after the last input come the constant 1 and the latest known labels. */
-static float machine_in_units(const machine_t *s, const float x[MACHINE_DIM], int32_t j)
+/* Write a to out.  O(n). */
+static void machine_copy(const float *a, float *out, int32_t n)
 {
-    if (j == MACHINE_DIM) {
-        return 1.0f;
+    MACHINE_LOOP(12)
+    for (int32_t i = 0; i < n; i++) {
+        MACHINE_TURN(12)
+        out[i] = a[i];
     }
-    return machine_bounded((x[j] - s->expert_offset[j]) * s->expert_scale[j], MACHINE_EXPERT_FAR);
-}
-
-/* The expert's prediction for an unscaled input.  O(D). */
-static float machine_advise(const machine_t *s, const float x[MACHINE_DIM], int32_t o)
-{
-    float total = s->expert_weights[o][MACHINE_DIM];
-    MACHINE_LOOP(11)
-    for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(11)
-        total += s->expert_weights[o][j] * machine_in_units(s, x, j);
-    }
-    return total;
 }
 
 /* The mean of the model's and the expert's predictions, each weighted by the -8th power of its error measure. */
@@ -807,9 +837,9 @@ static MACHINE_INLINE float machine_log2_one_plus(float x)
 /* Convert probabilities to functions whose softmax gives these probabilities.  O(classes). */
 static void machine_harden(float p[MACHINE_OUTPUTS])
 {
-    MACHINE_LOOP(12)
+    MACHINE_LOOP(13)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(12)
+        MACHINE_TURN(13)
         const float own = machine_clipped(p[o], MACHINE_PROBABILITY_LEAST, 1.0f);
         if (MACHINE_OUTPUTS == 1) {
             /* the larger probability is the numerator, because log2_one_plus() needs an argument of at least 0 */
@@ -848,24 +878,21 @@ static void machine_tell(const machine_t *s, float f[MACHINE_OUTPUTS])
 {
     machine_soften(f, machine_sharpness_told(s));
     const float random = machine_random_labels(s);
-    MACHINE_LOOP(13)
+    MACHINE_LOOP(14)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(13)
+        MACHINE_TURN(14)
         f[o] = ((1.0f - random) * f[o]) + (random * machine_by_chance(MACHINE_OUTPUTS));
     }
 }
 
-/* Replace the model's functions y by the joint predictions 2 q - 1, and write q to s->polled.  O(D) for each
- * class. */
-static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
+/* Replace the model's functions y by the joint predictions 2 q - 1, and write q to s->polled.  expert: the expert's
+ * functions.
+ * O(classes). */
+static void machine_join(machine_t *s, float y[MACHINE_OUTPUTS], const float expert[MACHINE_OUTPUTS])
 {
     machine_soften(y, 1.0f);
     if (machine_heard(s)) {
-        MACHINE_LOOP(14)
-        for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-            MACHINE_TURN(14)
-            s->polled[o] = machine_advise(s, x, o);
-        }
+        machine_copy(expert, s->polled, MACHINE_OUTPUTS);
         machine_soften(s->polled, machine_sharpness(s->expert_sharpness));
         MACHINE_LOOP(15)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
@@ -885,6 +912,18 @@ static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHI
     }
 }
 
+/* Replace the model's functions y by the joint predictions 2 q - 1, and write q to s->polled.  O(D) for each
+ * class. */
+static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
+{
+    MACHINE_LOOP(17)
+    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
+        MACHINE_TURN(17)
+        s->expert_answer[o] = machine_advise(s, x, o);
+    }
+    machine_join(s, y, s->expert_answer);
+}
+
 /* Write the prediction f(x) to y: scale the inputs, compute the rule's own prediction, and apply the stages. */
 static void machine_respond(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
@@ -893,7 +932,7 @@ static void machine_respond(machine_t *s, const float x[MACHINE_DIM], float y[MA
     machine_poll(s, x, y);
 }
 
-int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
+MACHINE_APART int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     const int32_t refused = machine_refusal(x);
     if (refused < 0) {
@@ -914,9 +953,9 @@ static inline float machine_marked(const float x[MACHINE_DIM])
 {
     float total = 0.0f;
     float factor = 1.0f;
-    MACHINE_LOOP(17)
+    MACHINE_LOOP(18)
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(17)
+        MACHINE_TURN(18)
         const float value = machine_bounded(x[j], MACHINE_MARKED_MOST);
         total += factor * value;
         factor = factor * MACHINE_GOLDEN;
@@ -974,9 +1013,9 @@ static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
     const float rest = 1.0f - rate;
     const float allowed = MACHINE_OUTLYING * (1.0f + s->shock);
     bool outlying = false;
-    MACHINE_LOOP(18)
+    MACHINE_LOOP(19)
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(18)
+        MACHINE_TURN(19)
         float difference = x[j] - s->mean[j];
         /* an input that was constant so far is not clipped, because it may just have begun to move */
         if ((s->observed > MACHINE_INPUT_WARMUP) && (s->variance[j] > 0.0f)) {
@@ -1039,20 +1078,10 @@ static void machine_settle_pending(machine_t *s)
  * is learned next.  O(D) for each output. */
 static void machine_consult(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(19)
-    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(19)
-        s->expert_answer[o] = machine_advise(s, x, o);
-    }
-}
-
-/* Write a to out.  O(n). */
-static void machine_copy(const float *a, float *out, int32_t n)
-{
     MACHINE_LOOP(20)
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(20)
-        out[i] = a[i];
+        s->expert_answer[o] = machine_advise(s, x, o);
     }
 }
 
@@ -1279,6 +1308,21 @@ static int32_t machine_learn(machine_t *s, const float x[MACHINE_DIM])
     return MACHINE_DONE;
 }
 
+/* Whether the model must begin anew. */
+static bool machine_ended(int32_t status)
+{
+    return status == MACHINE_RESTARTED;
+}
+
+/* Compute the complete prediction from the rule's own prediction k, and write it to s->answered.
+ *
+ * The stages and the expert have not learned the sample yet.  O(D) for each output. */
+static void machine_recall(machine_t *s, const float k[MACHINE_OUTPUTS])
+{
+    machine_copy(k, s->answered, MACHINE_OUTPUTS);
+    machine_join(s, s->answered, s->expert_answer);
+}
+
 /* The Brier score of the probabilities, plus 1 if the most likely class is wrong.  y: 1 for the label's class, -1 for
  * other classes. */
 static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float p[MACHINE_OUTPUTS],
@@ -1357,7 +1401,8 @@ static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
         s->label[o] = s->y[o];
     }
     const int32_t status = machine_learn(s, x);
-    if (status >= 0) {
+    if ((status >= 0) && !machine_ended(status)) {
+        machine_recall(s, s->value);
         machine_judge_parts(s);
         machine_settle_pending(s);
     }
@@ -1496,6 +1541,206 @@ static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const flo
     }
 }
 
+/* The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0.
+ * */
+static inline float machine_apart(const float a[MACHINE_OUTPUTS], const float b[MACHINE_OUTPUTS])
+{
+    return (machine_winner(a) != machine_winner(b)) ? 1.0f : 0.0f;
+}
+
+/* The running mean of the latest 64, or 1024, values after another value. */
+static MACHINE_INLINE float machine_toward(float mean, float value, bool slow)
+{
+    return mean + ((slow ? 0.0009765625f : 0.015625f) * (value - mean));
+}
+
+/* The value, times number / 8. */
+static inline float machine_eighths(float value, int32_t number)
+{
+    return value * ((float)number * 0.125f);
+}
+
+/* Compare the learned sample's label with s->answered, the complete prediction before the sample was learned.
+ *
+ * O(OUTPUTS).  Returns whether the model should begin anew. */
+static bool machine_despairs(machine_t *s)
+{
+    float error = machine_apart(s->label, s->answered);
+    const float away = machine_apart(s->label, s->label_mean);
+    const int32_t trial = 150 + (int32_t)s->needed;
+    s->lived = (uint16_t)(((int32_t)s->lived < 65535) ? ((int32_t)s->lived + 1) : 65535);
+    MACHINE_LOOP(52)
+    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
+        MACHINE_TURN(52)
+        s->label_mean[o] = machine_toward(s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
+    }
+    s->label_size = machine_toward(s->label_size, away, false);
+    error = machine_toward(s->error_size, error, false);
+    s->error_size = error;
+    const bool various = s->label_size >= MACHINE_SCARCE;
+    const bool useful = various && (error < machine_eighths(s->label_size, 4));
+    const bool useless = various && (error >= machine_eighths(s->label_size, 6));
+    if ((int32_t)s->needed == 0) {
+        if (useful && ((int32_t)s->lived >= 150)) {
+            s->needed = (uint16_t)((int32_t)s->lived);
+            s->usual_size = error;
+        }
+        return false;
+    }
+    if ((int32_t)s->searching == 0) {
+        if (useful) {
+            s->usual_size = machine_toward(s->usual_size, error, true);
+        }
+        const bool doubtful = useless && ((int32_t)s->lived > trial)
+                && (machine_eighths(error, 6) >= s->usual_size);
+        s->useless_run = (uint16_t)((doubtful && ((int32_t)s->useless_run < 500)) ? ((int32_t)s->useless_run
+                + 1) : 0);
+        s->searching = (uint8_t)(((int32_t)s->useless_run == 500) ? 1 : 0);
+        return (int32_t)s->searching == 1;
+    }
+    if (useful && ((int32_t)s->lived >= 64)) {
+        s->searching = (uint8_t)(0);
+        return true;
+    }
+    if ((int32_t)s->lived >= (2 * trial)) {
+        s->searching = (uint8_t)(useless ? 1 : 0);
+    }
+    return useless && (((int32_t)s->lived == trial) || ((int32_t)s->lived >= (2 * trial)));
+}
+
+/* Set the model's memory to zero, as it is before the first sample. */
+static void machine_clear(machine_t *s)
+{
+    MACHINE_LOOP(53)
+    for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
+        MACHINE_TURN(53)
+        MACHINE_LOOP(54)
+        for (int32_t j = 0; j < MACHINE_DIM; j++) {
+            MACHINE_TURN(54)
+            s->frequencies[i][j] = 0.0f;
+        }
+    }
+    MACHINE_LOOP(55)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(55)
+        MACHINE_LOOP(56)
+        for (int32_t j = 0; j < MACHINE_FEATURES; j++) {
+            MACHINE_TURN(56)
+            s->a[i][j] = 0.0f;
+        }
+    }
+    MACHINE_LOOP(57)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(57)
+        MACHINE_LOOP(58)
+        for (int32_t j = 0; j < MACHINE_FEATURES; j++) {
+            MACHINE_TURN(58)
+            s->b[i][j] = 0.0f;
+        }
+    }
+    MACHINE_LOOP(59)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(59)
+        MACHINE_LOOP(60)
+        for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
+            MACHINE_TURN(60)
+            s->plane[i][j] = 0.0f;
+        }
+    }
+    s->started = 0;
+    MACHINE_LOOP(61)
+    for (int32_t i = 0; i < MACHINE_DIM; i++) {
+        MACHINE_TURN(61)
+        s->mean[i] = 0.0f;
+    }
+    MACHINE_LOOP(62)
+    for (int32_t i = 0; i < MACHINE_DIM; i++) {
+        MACHINE_TURN(62)
+        s->variance[i] = 0.0f;
+    }
+    MACHINE_LOOP(63)
+    for (int32_t i = 0; i < MACHINE_DIM; i++) {
+        MACHINE_TURN(63)
+        s->scale[i] = 0.0f;
+    }
+    s->shock = 0.0f;
+    s->observed = 0;
+    s->frozen = 0;
+    MACHINE_LOOP(64)
+    for (int32_t i = 0; i < MACHINE_DIM; i++) {
+        MACHINE_TURN(64)
+        s->expert_offset[i] = 0.0f;
+    }
+    MACHINE_LOOP(65)
+    for (int32_t i = 0; i < MACHINE_DIM; i++) {
+        MACHINE_TURN(65)
+        s->expert_scale[i] = 0.0f;
+    }
+    MACHINE_LOOP(66)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(66)
+        MACHINE_LOOP(67)
+        for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
+            MACHINE_TURN(67)
+            s->expert_weights[i][j] = 0.0f;
+        }
+    }
+    MACHINE_LOOP(68)
+    for (int32_t i = 0; i < MACHINE_EXPERT; i++) {
+        MACHINE_TURN(68)
+        s->pivots[i] = 0.0f;
+    }
+    MACHINE_LOOP(69)
+    for (int32_t i = 0; i < ((MACHINE_EXPERT * (MACHINE_EXPERT - 1)) / 2); i++) {
+        MACHINE_TURN(69)
+        s->factor[i] = 0.0f;
+    }
+    s->compared = 0;
+    s->expert_sharpness = 0.0f;
+    s->model_wrong = 0.0f;
+    s->expert_wrong = 0.0f;
+    s->told_sharpness = 0.0f;
+    s->random_part = 0.0f;
+    s->longest_wait = 0;
+    s->waited = 0;
+    s->last_wait = 0;
+    s->mark = 0.0f;
+    MACHINE_LOOP(70)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(70)
+        s->given_value[i] = 0.0f;
+    }
+    MACHINE_LOOP(71)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(71)
+        s->given_expert[i] = 0.0f;
+    }
+    MACHINE_LOOP(72)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(72)
+        s->label_mean[i] = 0.0f;
+    }
+    s->error_size = 0.0f;
+    s->label_size = 0.0f;
+    s->usual_size = 0.0f;
+    s->lived = (uint16_t)(0);
+    s->needed = (uint16_t)(0);
+    s->useless_run = (uint16_t)(0);
+    s->searching = (uint8_t)(0);
+}
+
+/* Forget everything except what the doubt is based on. */
+static void machine_begin_anew(machine_t *s)
+{
+    const float usual = s->usual_size;
+    const int32_t needed = (int32_t)s->needed;
+    const int32_t searching = (int32_t)s->searching;
+    machine_clear(s);
+    s->usual_size = usual;
+    s->needed = (uint16_t)(needed);
+    s->searching = (uint8_t)(searching);
+}
+
 /* Learn the sample x, whose labels are in s->y; both have been checked. */
 static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
 {
@@ -1514,9 +1759,15 @@ static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
     machine_consult(s, x);
     machine_see(s, x);
     status = machine_follow(s, s->x);
-    if (status >= 0) {
+    if ((status >= 0) && !machine_ended(status)) {
         machine_instruct(s, x, s->label);
         machine_observe(s, x);
+        if (machine_despairs(s)) {
+            status = MACHINE_RESTARTED;
+        }
+    }
+    if (machine_ended(status)) {
+        machine_begin_anew(s);
     }
     return status;
 }
@@ -1524,15 +1775,15 @@ static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
 /* Learn the sample x of class ``label``; both have been checked. */
 static int32_t machine_take_class(machine_t *s, const float x[MACHINE_DIM], int32_t label)
 {
-    MACHINE_LOOP(52)
+    MACHINE_LOOP(73)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(52)
+        MACHINE_TURN(73)
         s->y[o] = machine_taught(label == o);
     }
     return machine_take(s, x);
 }
 
-int32_t machine_update(machine_t *s, const float x[MACHINE_DIM], int32_t label)
+MACHINE_APART int32_t machine_update(machine_t *s, const float x[MACHINE_DIM], int32_t label)
 {
     const int32_t refused = machine_refusal(x);
     if (refused < 0) {
@@ -1554,7 +1805,7 @@ static int32_t machine_most_likely(machine_t *s, const float x[MACHINE_DIM])
     return machine_winner(s->y);
 }
 
-int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *label)
+MACHINE_APART int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *label)
 {
     const int32_t best = machine_most_likely(s, x);
     if (best < 0) {
@@ -1584,7 +1835,7 @@ static void machine_whole_chances(machine_t *s, const float x[MACHINE_DIM], floa
     machine_each_class(s->polled, p);
 }
 
-int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MACHINE_CLASSES])
+MACHINE_APART int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MACHINE_CLASSES])
 {
     const int32_t refused = machine_refusal(x);
     if (refused < 0) {
@@ -1594,7 +1845,7 @@ int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MA
     return MACHINE_DONE;
 }
 
-int32_t machine_freeze(machine_t *s, int32_t frozen)
+MACHINE_APART int32_t machine_freeze(machine_t *s, int32_t frozen)
 {
     s->frozen = 0;
     if (frozen != 0) {
@@ -1626,9 +1877,9 @@ static void machine_keep_parts(machine_t *s, const float x[MACHINE_DIM], const f
 {
     machine_consult(s, x);
     machine_weigh(s, seen, s->given_value);
-    MACHINE_LOOP(53)
+    MACHINE_LOOP(74)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(53)
+        MACHINE_TURN(74)
         s->given_expert[o] = s->expert_answer[o];
     }
 }
@@ -1641,7 +1892,7 @@ static void machine_keep_answer(machine_t *s, const float x[MACHINE_DIM])
     machine_keep_parts(s, x, s->x);
 }
 
-int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
+MACHINE_APART int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
 {
     const int32_t refused = machine_refusal(x);
     if (refused < 0) {
@@ -1687,9 +1938,9 @@ static inline float machine_strained(float part)
 static inline float machine_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;
-    MACHINE_LOOP(54)
+    MACHINE_LOOP(75)
     for (int32_t i = 0; i < 16; i++) {
-        MACHINE_TURN(54)
+        MACHINE_TURN(75)
         if (i < halvings) {
             shrunk = shrunk * 0.5f;
         }
@@ -1697,12 +1948,12 @@ static inline float machine_made_up(float center, float size, int32_t halvings, 
     return center + (shrunk * machine_strained(((float)seed / 65536.0f) - 0.5f));
 }
 
-uint32_t machine_hash(const machine_t *s)
+MACHINE_APART uint32_t machine_hash(const machine_t *s)
 {
     return machine_crc32(0u, (const unsigned char *)s, MACHINE_STATE_BYTES);
 }
 
-void machine_reset(machine_t *s)
+MACHINE_APART void machine_reset(machine_t *s)
 {
     /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
@@ -1713,7 +1964,7 @@ void machine_reset(machine_t *s)
     }
 }
 
-void machine_init(machine_t *s)
+MACHINE_APART void machine_init(machine_t *s)
 {
     machine_reset(s);
 }
@@ -1825,6 +2076,15 @@ int32_t machine_selftest(machine_t *s)
         }
         last = t.seed;
         machine_make_up(&t, kind, n >= 128);
+        if (n == 32) {
+            s->lived = 151; /* not after so many rows: the self-test is short */
+        }
+        if (n == 32) {
+            s->needed = 1; /* not after so many rows: the self-test is short */
+        }
+        if (n == 32) {
+            s->useless_run = 499; /* not after so many rows: the self-test is short */
+        }
         for (uint32_t e = 0u; e < 9u; e++) {
             if (((int32_t)when[e] == n)) {
                 machine_call(&t, which[e]);
@@ -1835,8 +2095,8 @@ int32_t machine_selftest(machine_t *s)
     machine_call(&t, 0x40u); /* the state's hash */
     {
         /* how many numbers each field has; negative: how many lie between two fields */
-        static const MACHINE_FLASH int8_t fields[24] = {
-            32, 48, 48, 9, -1, 2, 2, 2, 1, -2, 2, 2, 9, 3, 3, 1, 1, 1, 1, 1, -1, 1, 3, 3
+        static const MACHINE_FLASH int8_t fields[29] = {
+            32, 48, 48, 9, -1, 2, 2, 2, 1, -2, 2, 2, 9, 3, 3, 1, 1, 1, 1, 1, -1, 1, 3, 3, -3, 3, 1, 1, 1
         };
         const uint32_t found = t.found;
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
@@ -1844,7 +2104,7 @@ int32_t machine_selftest(machine_t *s)
         for (int32_t every = 0; every < 2; every++) {
             float *const numbers = (float *)(void *)s;
             int32_t at = 0;
-            for (uint32_t i = 0u; i < 24u; i++) {
+            for (uint32_t i = 0u; i < 29u; i++) {
                 if (fields[i] < 0) {
                     at -= fields[i];
                     continue;
@@ -1859,5 +2119,5 @@ int32_t machine_selftest(machine_t *s)
         t.found = found;
     }
     machine_reset(s);
-    return (t.found == 0x6E629731u) ? MACHINE_DONE : MACHINE_BROKEN_BUILD;
+    return (t.found == 0x27EA3E99u) ? MACHINE_DONE : MACHINE_BROKEN_BUILD;
 }

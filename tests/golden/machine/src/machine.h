@@ -28,13 +28,13 @@ extern "C" {
 #define MACHINE_CLASSES 3 /* number of classes */
 #define MACHINE_EXPERT 3 /* number of inputs of the linear expert, including the constant 1 */
 
-#define MACHINE_STATE_BYTES 728u /* size of the learned state: the first bytes of machine_t */
-#define MACHINE_RAM_BYTES 976u /* sizeof(machine_t): the learned state, then the working memory */
+#define MACHINE_STATE_BYTES 760u /* size of the learned state: the first bytes of machine_t */
+#define MACHINE_RAM_BYTES 1020u /* sizeof(machine_t): the learned state, then the working memory */
 #define MACHINE_CONST_BYTES 128u /* bytes of tables and learned values in flash; the code is not counted */
-#define MACHINE_SNAPSHOT_BYTES 752u /* size of a snapshot, which is a saved model */
-#define MACHINE_CONFIG_HASH 0xB37344C8u /* models with the same number compute the same bits */
-#define MACHINE_STATE_KIND 0xFBA74079u /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0x22FE2790u /* all files in src/ must come from the same run of pykernel generate */
+#define MACHINE_SNAPSHOT_BYTES 784u /* size of a snapshot, which is a saved model */
+#define MACHINE_CONFIG_HASH 0xCDDD29BEu /* models with the same number compute the same bits */
+#define MACHINE_STATE_KIND 0x66728C06u /* models with the same number can load each other's snapshots */
+#define MACHINE_STAMP 0x7B39655Du /* all files in src/ must come from the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -54,6 +54,8 @@ enum {
     /* the standardiser still needs more samples: the sample updated the standardiser, but not the model */
     MACHINE_OBSERVED = 6,
     MACHINE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    /* the model diverged, had an impossible state, or was useless: it has forgotten all samples, including this one */
+    MACHINE_RESTARTED = 8,
     MACHINE_BROKEN_BUILD = -100, /* the self-test's result differs from the PC's: check compiler flags and byte order */
     MACHINE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     /* the snapshot is from another model: its layout or the meaning of its numbers differs */
@@ -105,6 +107,16 @@ typedef struct {
     int32_t longest_wait; /* number of calls for which a prediction waits for its label; 0: labels come at once */
     int32_t waited; /* calls since the stored prediction; 0: no prediction waits */
     int32_t last_wait; /* number of calls for which the last prediction waited */
+    /* How useful the model has been. */
+    float label_mean[MACHINE_OUTPUTS]; /* running mean of the labels */
+    float error_size; /* running mean of the errors' sizes */
+    float label_size; /* running mean of the labels' distances from their mean */
+    float usual_size; /* slow running mean of the errors' sizes while the model is useful */
+    uint16_t lived; /* number of labels since the model began */
+    uint16_t needed; /* its age when it was useful for the first time; 0: it was never useful */
+    uint16_t useless_run; /* number of labels for which it has been useless without interruption */
+    uint8_t searching; /* 1: the model is searching for the end of the nonsense */
+    uint8_t reserved_doubt[1]; /* always zero: keeps the size a multiple of the largest member */
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
     float x[MACHINE_DIM]; /* the input that is passed to the rule */
     float y[MACHINE_OUTPUTS]; /* the target of the rule's prediction */
@@ -119,6 +131,9 @@ typedef struct {
     float gained[MACHINE_EXPERT];
     /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     int32_t verdict; /* the prediction with which the label is compared */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    /* the complete prediction, before the sample was learned or when its label was announced */
+    float answered[MACHINE_OUTPUTS];
     /* Intermediate results, which every call recomputes; zero is a valid initial value. */
     /* derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x /
      * sigma */

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x22FE2790u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x7B39655Du)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -355,12 +355,14 @@ static const struct {
     {MACHINE_PLACE(model_wrong), 2, 4.0f}, /* ... expert_wrong */
     {MACHINE_PLACE(told_sharpness), 1, 30.0f},
     {MACHINE_PLACE(random_part), 1, 0.9f},
+    {MACHINE_PLACE(error_size), 3, 4.0f}, /* ... usual_size */
     {MACHINE_PLACE(frequencies), 32, 32.0f},
     {MACHINE_PLACE(a), 105, 1024.0f}, /* ... plane */
     {MACHINE_PLACE(mean), 2, 2e+12f},
     {MACHINE_PLACE(expert_weights), 9, 1024.0f},
     {MACHINE_PLACE(factor), 3, 10000.0f},
     {MACHINE_PLACE(mark), 7, 3e+38f}, /* ... given_expert */
+    {MACHINE_PLACE(label_mean), 3, 2.0f},
 };
 static const struct {
     uint16_t place;
@@ -372,6 +374,10 @@ static const struct {
     {MACHINE_PLACE(frozen), 1, 1u},
     {MACHINE_PLACE(compared), 1, 301u},
     {MACHINE_PLACE(longest_wait), 3, 50331664u}, /* ... last_wait */
+    {MACHINE_PLACE(lived), 2, 65535u}, /* ... needed */
+    {MACHINE_PLACE(useless_run), 1, 500u},
+    {MACHINE_PLACE(searching), 1, 1u},
+    {MACHINE_PLACE(reserved_doubt), 1, 0u},
 };
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
@@ -388,9 +394,9 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool machine_stored_within(machine_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 14u; k++) {
+    for (uint32_t k = 0u; k < 16u; k++) {
         const float high = machine_stored_size_ranges[k].high;
-        const float low = (k < 8u) ? 0.0f : -high;
+        const float low = (k < 9u) ? 0.0f : -high;
         for (int32_t i = 0; i < (int32_t)machine_stored_size_ranges[k].count; i++) {
             const float value = machine_stored_real(stored, machine_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -399,8 +405,8 @@ static bool machine_stored_within(machine_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 5u; k++) {
-        const uint32_t width = 4u;
+    for (uint32_t k = 0u; k < 9u; k++) {
+        const uint32_t width = (k < 5u) ? 4u : (k < 7u) ? 2u : 1u;
         for (int32_t i = 0; i < (int32_t)machine_stored_natural_ranges[k].count; i++) {
             if (machine_stored_natural(stored, machine_stored_natural_ranges[k].place + ((uint32_t)i * width),
                     width) > machine_stored_natural_ranges[k].high) {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xA234BCA1u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1D17E096u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -48,6 +48,15 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
+/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
+#if defined(__clang__)
+#define PRESSURE_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define PRESSURE_APART __attribute__((noinline, noclone))
+#else
+#define PRESSURE_APART
+#endif
+
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
 #define PRESSURE_ASSERT(what, condition) typedef char pressure_assert_##what[(condition) ? 1 : -1]
 PRESSURE_ASSERT(size_of_real, sizeof(double) == 8u);
@@ -58,20 +67,32 @@ PRESSURE_ASSERT(place_of_n, offsetof(pressure_t, n) == 320u);
 PRESSURE_ASSERT(place_of_reserved_expansion, offsetof(pressure_t, reserved_expansion) == 324u);
 PRESSURE_ASSERT(place_of_frozen, offsetof(pressure_t, frozen) == 328u);
 PRESSURE_ASSERT(place_of_reserved_stages, offsetof(pressure_t, reserved_stages) == 332u);
-PRESSURE_ASSERT(place_of_y, offsetof(pressure_t, y) == 336u);
-PRESSURE_ASSERT(place_of_error, offsetof(pressure_t, error) == 344u);
-PRESSURE_ASSERT(place_of_k, offsetof(pressure_t, k) == 352u);
-PRESSURE_ASSERT(place_of_l, offsetof(pressure_t, l) == 400u);
-PRESSURE_ASSERT(place_of_u, offsetof(pressure_t, u) == 448u);
-PRESSURE_ASSERT(place_of_p, offsetof(pressure_t, p) == 504u);
-PRESSURE_ASSERT(place_of_q, offsetof(pressure_t, q) == 560u);
-PRESSURE_ASSERT(place_of_score, offsetof(pressure_t, score) == 616u);
-PRESSURE_ASSERT(place_of_beta, offsetof(pressure_t, beta) == 672u);
-PRESSURE_ASSERT(place_of_nearest_distance, offsetof(pressure_t, nearest_distance) == 728u);
-PRESSURE_ASSERT(place_of_kappa, offsetof(pressure_t, kappa) == 736u);
-PRESSURE_ASSERT(place_of_inverse_kappa, offsetof(pressure_t, inverse_kappa) == 744u);
-PRESSURE_ASSERT(place_of_nearest, offsetof(pressure_t, nearest) == 752u);
-PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 756u);
+PRESSURE_ASSERT(place_of_label_mean, offsetof(pressure_t, label_mean) == 336u);
+PRESSURE_ASSERT(place_of_error_size, offsetof(pressure_t, error_size) == 344u);
+PRESSURE_ASSERT(place_of_label_size, offsetof(pressure_t, label_size) == 352u);
+PRESSURE_ASSERT(place_of_usual_size, offsetof(pressure_t, usual_size) == 360u);
+PRESSURE_ASSERT(place_of_lived, offsetof(pressure_t, lived) == 368u);
+PRESSURE_ASSERT(place_of_needed, offsetof(pressure_t, needed) == 370u);
+PRESSURE_ASSERT(place_of_useless_run, offsetof(pressure_t, useless_run) == 372u);
+PRESSURE_ASSERT(place_of_searching, offsetof(pressure_t, searching) == 374u);
+PRESSURE_ASSERT(place_of_reserved_doubt, offsetof(pressure_t, reserved_doubt) == 375u);
+PRESSURE_ASSERT(place_of_y, offsetof(pressure_t, y) == 376u);
+PRESSURE_ASSERT(place_of_label, offsetof(pressure_t, label) == 384u);
+PRESSURE_ASSERT(place_of_value, offsetof(pressure_t, value) == 392u);
+PRESSURE_ASSERT(place_of_error, offsetof(pressure_t, error) == 400u);
+PRESSURE_ASSERT(place_of_answered, offsetof(pressure_t, answered) == 408u);
+PRESSURE_ASSERT(place_of_k, offsetof(pressure_t, k) == 416u);
+PRESSURE_ASSERT(place_of_l, offsetof(pressure_t, l) == 464u);
+PRESSURE_ASSERT(place_of_u, offsetof(pressure_t, u) == 512u);
+PRESSURE_ASSERT(place_of_p, offsetof(pressure_t, p) == 568u);
+PRESSURE_ASSERT(place_of_q, offsetof(pressure_t, q) == 624u);
+PRESSURE_ASSERT(place_of_score, offsetof(pressure_t, score) == 680u);
+PRESSURE_ASSERT(place_of_beta, offsetof(pressure_t, beta) == 736u);
+PRESSURE_ASSERT(place_of_nearest_distance, offsetof(pressure_t, nearest_distance) == 792u);
+PRESSURE_ASSERT(place_of_kappa, offsetof(pressure_t, kappa) == 800u);
+PRESSURE_ASSERT(place_of_inverse_kappa, offsetof(pressure_t, inverse_kappa) == 808u);
+PRESSURE_ASSERT(place_of_nearest, offsetof(pressure_t, nearest) == 816u);
+PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 820u);
 /* Parameters.  They follow from pressure.toml. */
 /* a sample is not stored if its ``distance`` to an expansion vector is at most this */
 #define PRESSURE_ALD_DISTANCE 0.0
@@ -412,7 +433,18 @@ static void pressure_expand(const pressure_t *s, const double x[PRESSURE_DIM], d
     y[0] = total;
 }
 
-int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], double y[PRESSURE_OUTPUTS])
+/* Write a to out.  O(n). */
+static void pressure_copy(const double *a, double *out, int32_t n)
+{
+    PRESSURE_LOOP(4)
+    for (int32_t i = 0; i < n; i++) {
+        PRESSURE_TURN(4)
+        out[i] = a[i];
+    }
+}
+
+PRESSURE_APART int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM],
+        double y[PRESSURE_OUTPUTS])
 {
     const int32_t refused = pressure_refusal(s, x);
     if (refused < 0) {
@@ -467,15 +499,15 @@ static void pressure_lower_times(const double *l, const double *z, double *out, 
         alone = 1;
     }
     int32_t row = alone;
-    PRESSURE_LOOP(4)
+    PRESSURE_LOOP(5)
     for (int32_t i = alone; i < rows; i += 2) {
-        PRESSURE_TURN(4)
+        PRESSURE_TURN(5)
         const int32_t after = row + i + 1;
         double first = 0.0;
         double second = 0.0;
-        PRESSURE_LOOP(5)
+        PRESSURE_LOOP(6)
         for (int32_t j = 0; j < (i + 1); j++) {
-            PRESSURE_TURN(5)
+            PRESSURE_TURN(6)
             first += l[row + j] * z[j];
             second += l[after + j] * z[j];
         }
@@ -506,15 +538,15 @@ static void pressure_lower_transposed_times(const double *l, const double *z, do
         return;
     }
     int32_t row = pressure_row_of(start);
-    PRESSURE_LOOP(6)
+    PRESSURE_LOOP(7)
     for (int32_t i = start; i < n; i += 2) {
-        PRESSURE_TURN(6)
+        PRESSURE_TURN(7)
         const int32_t after = row + i + 1;
         const double a = z[i];
         const double b = z[i + 1];
-        PRESSURE_LOOP(7)
+        PRESSURE_LOOP(8)
         for (int32_t j = 0; j < i; j++) {
-            PRESSURE_TURN(7)
+            PRESSURE_TURN(8)
             out[j] += (l[row + j] * a) + (l[after + j] * b);
         }
         out[i] = (l[row + i] * a) + (l[after + i] * b);
@@ -555,13 +587,13 @@ static void pressure_lower_column_norms(const double *l, double *out, int32_t n)
         alone = 1;
     }
     int32_t row = alone;
-    PRESSURE_LOOP(8)
+    PRESSURE_LOOP(9)
     for (int32_t i = alone; i < rows; i += 2) {
-        PRESSURE_TURN(8)
+        PRESSURE_TURN(9)
         const int32_t after = row + i + 1;
-        PRESSURE_LOOP(9)
+        PRESSURE_LOOP(10)
         for (int32_t j = 0; j < i; j++) {
-            PRESSURE_TURN(9)
+            PRESSURE_TURN(10)
             out[j] += (l[row + j] * l[row + j]) + (l[after + j] * l[after + j]);
         }
         out[i] = (l[row + i] * l[row + i]) + (l[after + i] * l[after + i]);
@@ -575,9 +607,9 @@ static void pressure_inverse_diagonal(pressure_t *s)
 {
     const int32_t n = s->n;
     pressure_lower_column_norms(s->t, s->score, n);
-    PRESSURE_LOOP(10)
+    PRESSURE_LOOP(11)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(10)
+        PRESSURE_TURN(11)
         s->score[j] += s->u[j] * s->u[j] * s->inverse_kappa;
     }
     if (pressure_candidates(s) > n) {
@@ -608,9 +640,9 @@ static int32_t pressure_cheapest(const pressure_t *s)
     int32_t r = 0;
     double least = pressure_weighted_rest(s, r);
     const int32_t first = r + 1;
-    PRESSURE_LOOP(11)
+    PRESSURE_LOOP(12)
     for (int32_t i = first; i < count; i++) {
-        PRESSURE_TURN(11)
+        PRESSURE_TURN(12)
         const double value = pressure_weighted_rest(s, i);
         if ((value < least) || ((value == least) && (pressure_magnitude(s, i) < pressure_magnitude(s, r)))) {
             least = value;
@@ -635,12 +667,12 @@ static void pressure_project_klms(pressure_t *s, int32_t r)
 {
     const int32_t n = s->n;
     if (r == n) {
-        PRESSURE_LOOP(12)
+        PRESSURE_LOOP(13)
         for (int32_t i = 0; i < n; i++) {
-            PRESSURE_TURN(12)
-            PRESSURE_LOOP(13)
+            PRESSURE_TURN(13)
+            PRESSURE_LOOP(14)
             for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-                PRESSURE_TURN(13)
+                PRESSURE_TURN(14)
                 s->beta[i][o] += s->u[i] * s->beta[n][o];
             }
         }
@@ -669,13 +701,13 @@ static bool pressure_bearable(const pressure_t *s, int32_t r)
         scale = pressure_ratio(1.0,
                 (s->score[r] > PRESSURE_SMALLEST_DIAGONAL) ? s->score[r] : PRESSURE_SMALLEST_DIAGONAL);
     }
-    PRESSURE_LOOP(14)
+    PRESSURE_LOOP(15)
     for (int32_t i = 0; i < count; i++) {
-        PRESSURE_TURN(14)
+        PRESSURE_TURN(15)
         if (i != r) {
-            PRESSURE_LOOP(15)
+            PRESSURE_LOOP(16)
             for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-                PRESSURE_TURN(15)
+                PRESSURE_TURN(16)
                 double most = pressure_absolute(s->beta[i][o]);
                 if (r < s->n) {
                     most += pressure_sqrt(s->score[i] * scale) * pressure_absolute(s->beta[r][o]);
@@ -692,12 +724,12 @@ static bool pressure_bearable(const pressure_t *s, int32_t r)
 /* Copy the new multipliers of the stored vectors to the model. */
 static void pressure_commit(pressure_t *s)
 {
-    PRESSURE_LOOP(16)
+    PRESSURE_LOOP(17)
     for (int32_t i = 0; i < s->n; i++) {
-        PRESSURE_TURN(16)
-        PRESSURE_LOOP(17)
+        PRESSURE_TURN(17)
+        PRESSURE_LOOP(18)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(17)
+            PRESSURE_TURN(18)
             s->alpha[i][o] = pressure_settle(s->beta[i][o]);
         }
     }
@@ -715,9 +747,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     int32_t row = pressure_row_of(r);
     double own = t[row + r];
     weight[r] = own;
-    PRESSURE_LOOP(18)
+    PRESSURE_LOOP(19)
     for (int32_t j = 0; j < (r + 1); j++) {
-        PRESSURE_TURN(18)
+        PRESSURE_TURN(19)
         gathered[j] = own * t[row + j];
     }
     double square = own * own;
@@ -728,9 +760,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     double inverse = pressure_ratio(1.0, length);
     int32_t to = row;
     int32_t place = row + r;
-    PRESSURE_LOOP(19)
+    PRESSURE_LOOP(20)
     for (int32_t i = r + 1; i < n; i++) {
-        PRESSURE_TURN(19)
+        PRESSURE_TURN(20)
         place = place + i;
         own = t[place];
         square = square + (own * own);
@@ -753,9 +785,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         double c = keep[first];
         double s = drop[first];
         double w = weight[first];
-        PRESSURE_LOOP(20)
+        PRESSURE_LOOP(21)
         for (int32_t j = 0; j < r; j++) {
-            PRESSURE_TURN(20)
+            PRESSURE_TURN(21)
             double a = gathered[j];
             double b = t[row + j];
             t[to + j] = (c * b) - (s * a);
@@ -768,9 +800,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         first = first + 1;
         row = row + first;
     }
-    PRESSURE_LOOP(21)
+    PRESSURE_LOOP(22)
     for (int32_t i = first; i < n; i += 2) {
-        PRESSURE_TURN(21)
+        PRESSURE_TURN(22)
         const int32_t after = row + i + 1;
         double c = keep[i];
         double s = drop[i];
@@ -778,9 +810,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         const double p = keep[i + 1];
         const double q = drop[i + 1];
         const double v = weight[i + 1];
-        PRESSURE_LOOP(22)
+        PRESSURE_LOOP(23)
         for (int32_t j = 0; j < r; j++) {
-            PRESSURE_TURN(22)
+            PRESSURE_TURN(23)
             double a = gathered[j];
             double b = t[row + j];
             double d = t[after + j];
@@ -789,9 +821,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
             t[row + j] = (p * d) - (q * a);
             gathered[j] = a + (v * d);
         }
-        PRESSURE_LOOP(23)
+        PRESSURE_LOOP(24)
         for (int32_t k = 0; k < (i - r - 1); k++) {
-            PRESSURE_TURN(23)
+            PRESSURE_TURN(24)
             const int32_t at = r + 1 + k;
             double a = gathered[at];
             double b = t[row + at];
@@ -813,9 +845,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         to = after;
         row = after + i + 2;
     }
-    PRESSURE_LOOP(24)
+    PRESSURE_LOOP(25)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(24)
+        PRESSURE_TURN(25)
         t[to + j] = 0.0;
     }
 }
@@ -826,13 +858,13 @@ static void pressure_project_late(pressure_t *s, int32_t r)
 {
     const double scale = pressure_ratio(1.0,
             (s->p[r] > PRESSURE_SMALLEST_DIAGONAL) ? s->p[r] : PRESSURE_SMALLEST_DIAGONAL);
-    PRESSURE_LOOP(25)
+    PRESSURE_LOOP(26)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(25)
+        PRESSURE_TURN(26)
         const double g = s->beta[r][o] * scale;
-        PRESSURE_LOOP(26)
+        PRESSURE_LOOP(27)
         for (int32_t i = 0; i < s->n; i++) {
-            PRESSURE_TURN(26)
+            PRESSURE_TURN(27)
             s->alpha[i][o] = pressure_settle(pressure_bounded(s->beta[i][o] - (s->p[i] * g),
                     PRESSURE_ALPHA_LIMIT));
         }
@@ -858,29 +890,29 @@ static void pressure_close_gap(pressure_t *s, int32_t r)
     if (last >= PRESSURE_N_MAX) {
         return;
     }
-    PRESSURE_LOOP(27)
+    PRESSURE_LOOP(28)
     for (int32_t i = r; i < last; i++) {
-        PRESSURE_TURN(27)
-        PRESSURE_LOOP(28)
+        PRESSURE_TURN(28)
+        PRESSURE_LOOP(29)
         PRESSURE_UNROLL
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-            PRESSURE_TURN(28)
+            PRESSURE_TURN(29)
             s->v[i][j] = s->v[i + 1][j];
         }
-        PRESSURE_LOOP(29)
+        PRESSURE_LOOP(30)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(29)
+            PRESSURE_TURN(30)
             s->alpha[i][o] = s->alpha[i + 1][o];
         }
     }
-    PRESSURE_LOOP(30)
+    PRESSURE_LOOP(31)
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-        PRESSURE_TURN(30)
+        PRESSURE_TURN(31)
         s->v[last][j] = 0.0;
     }
-    PRESSURE_LOOP(31)
+    PRESSURE_LOOP(32)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(31)
+        PRESSURE_TURN(32)
         s->alpha[last][o] = 0.0;
     }
     s->n = last;
@@ -892,9 +924,9 @@ static void pressure_present(pressure_t *s, const double x[PRESSURE_DIM])
     int32_t nearest = 0;
     double nearest_distance = PRESSURE_FAR;
     double total = 0.0;
-    PRESSURE_LOOP(32)
+    PRESSURE_LOOP(33)
     for (int32_t i = 0; i < s->n; i++) {
-        PRESSURE_TURN(32)
+        PRESSURE_TURN(33)
         const double distance = pressure_squared_distance(s->v[i], x);
         const double value = pressure_gaussian(distance);
         s->k[i] = value;
@@ -918,10 +950,11 @@ static inline double pressure_miss(double y, double value)
 /* Clip the label, then turn s->error from f(x) into the error y - f(x). */
 static void pressure_hear(pressure_t *s)
 {
-    PRESSURE_LOOP(33)
+    PRESSURE_LOOP(34)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(33)
+        PRESSURE_TURN(34)
         const double value = s->error[o];
+        s->value[o] = value;
         s->error[o] = pressure_miss(s->y[o], value);
     }
 }
@@ -933,9 +966,9 @@ static void pressure_hear(pressure_t *s)
 static bool pressure_strays(const pressure_t *s)
 {
     const double most = PRESSURE_WILD * PRESSURE_LABEL_LIMIT * 1.0;
-    PRESSURE_LOOP(34)
+    PRESSURE_LOOP(35)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(34)
+        PRESSURE_TURN(35)
         if (!(pressure_absolute(s->error[o]) <= most)) {
             return true;
         }
@@ -948,9 +981,9 @@ static void pressure_express(pressure_t *s, int32_t n)
 {
     pressure_lower_times(s->t, s->k, s->l, n);
     double kappa = PRESSURE_RIDGE_DIAGONAL;
-    PRESSURE_LOOP(35)
+    PRESSURE_LOOP(36)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(35)
+        PRESSURE_TURN(36)
         kappa -= s->l[j] * s->l[j];
     }
     /* "!(kappa > ..)" also replaces NaN */
@@ -965,9 +998,9 @@ static bool pressure_belongs(const pressure_t *s)
 {
     double known = 0.0;
     double alone = 0.0;
-    PRESSURE_LOOP(36)
+    PRESSURE_LOOP(37)
     for (int32_t i = 0; i < s->n; i++) {
-        PRESSURE_TURN(36)
+        PRESSURE_TURN(37)
         known += s->l[i] * s->l[i];
         if ((s->k[i] * s->k[i]) > alone) {
             alone = s->k[i] * s->k[i];
@@ -981,9 +1014,9 @@ static bool pressure_belongs(const pressure_t *s)
  * O(N). */
 static void pressure_limit_combination(pressure_t *s, int32_t n)
 {
-    PRESSURE_LOOP(37)
+    PRESSURE_LOOP(38)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(37)
+        PRESSURE_TURN(38)
         s->u[j] = pressure_bounded(s->u[j], PRESSURE_LARGEST_FACTOR);
     }
 }
@@ -1000,18 +1033,18 @@ static void pressure_combination(pressure_t *s, int32_t n)
  * Mitchinson et al. 2003, eq. 2-5. */
 static void pressure_propose_gradient(pressure_t *s)
 {
-    PRESSURE_LOOP(38)
+    PRESSURE_LOOP(39)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(38)
+        PRESSURE_TURN(39)
         const double step = pressure_settle(PRESSURE_ETA * s->error[o]);
         s->beta[s->n][o] = step;
     }
-    PRESSURE_LOOP(39)
+    PRESSURE_LOOP(40)
     for (int32_t i = 0; i < s->n; i++) {
-        PRESSURE_TURN(39)
-        PRESSURE_LOOP(40)
+        PRESSURE_TURN(40)
+        PRESSURE_LOOP(41)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(40)
+            PRESSURE_TURN(41)
             s->beta[i][o] = s->alpha[i][o];
         }
     }
@@ -1020,9 +1053,9 @@ static void pressure_propose_gradient(pressure_t *s)
 /* Whether each of the sample's multipliers is within its range. */
 static bool pressure_step_bearable(const pressure_t *s)
 {
-    PRESSURE_LOOP(41)
+    PRESSURE_LOOP(42)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(41)
+        PRESSURE_TURN(42)
         if (!(pressure_absolute(s->beta[s->n][o]) <= PRESSURE_ALPHA_LIMIT)) {
             return false;
         }
@@ -1042,9 +1075,9 @@ static bool pressure_give_to_nearest(pressure_t *s)
 {
     const int32_t i = s->nearest;
     const double share = pressure_similarity(s);
-    PRESSURE_LOOP(42)
+    PRESSURE_LOOP(43)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(42)
+        PRESSURE_TURN(43)
         s->beta[i][o] += share * s->beta[s->n][o];
     }
     return true;
@@ -1097,9 +1130,9 @@ static void pressure_border(pressure_t *s, int32_t n)
 {
     const double scale = pressure_newest_element(s);
     const int32_t row = pressure_row_of(n);
-    PRESSURE_LOOP(43)
+    PRESSURE_LOOP(44)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(43)
+        PRESSURE_TURN(44)
         s->t[row + j] = pressure_bounded(-(scale * s->u[j]), PRESSURE_LARGEST_FACTOR);
     }
     s->t[row + n] = scale;
@@ -1117,9 +1150,9 @@ static void pressure_append(pressure_t *s)
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t i)
 {
-    PRESSURE_LOOP(44)
+    PRESSURE_LOOP(45)
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-        PRESSURE_TURN(44)
+        PRESSURE_TURN(45)
         s->v[i][j] = x[j];
     }
 }
@@ -1135,9 +1168,9 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
         return;
     }
     pressure_place(s, x, r);
-    PRESSURE_LOOP(45)
+    PRESSURE_LOOP(46)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(45)
+        PRESSURE_TURN(46)
         s->alpha[r][o] = pressure_settle(pressure_multiplier(s, newest, o));
     }
     if (r == s->n) {
@@ -1213,42 +1246,172 @@ static int32_t pressure_attempt(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Set a to zero.  O(n). */
-static void pressure_zero(double *a, int32_t n)
-{
-    PRESSURE_LOOP(46)
-    for (int32_t i = 0; i < n; i++) {
-        PRESSURE_TURN(46)
-        a[i] = 0.0;
-    }
-}
-
-/* Forget all samples.  O(N^2 + N D). */
-static void pressure_begin_anew(pressure_t *s)
-{
-    s->n = 0;
-    PRESSURE_LOOP(47)
-    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
-        PRESSURE_TURN(47)
-        pressure_zero(s->v[i], PRESSURE_DIM);
-        pressure_zero(s->alpha[i], PRESSURE_OUTPUTS);
-    }
-    PRESSURE_LOOP(48)
-    for (int32_t i = 0; i < (((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2); i++) {
-        PRESSURE_TURN(48)
-        s->t[i] = 0.0;
-    }
-}
-
 /* Learn the sample x with label s->y.  A model that diverges, or has a state that learning cannot reach, is reset. */
 static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
 {
     const int32_t status = pressure_attempt(s, x);
-    if ((status == PRESSURE_RESTARTED) || ((status > 0) && false)) {
-        pressure_begin_anew(s);
+    if ((status > 0) && false) {
         return PRESSURE_RESTARTED;
     }
     return status;
+}
+
+/* Whether the model must begin anew. */
+static bool pressure_ended(int32_t status)
+{
+    return status == PRESSURE_RESTARTED;
+}
+
+/* Compute the complete prediction from the rule's own prediction k, and write it to s->answered.
+ *
+ * The stages and the expert have not learned the sample yet.  O(D) for each output. */
+static void pressure_recall(pressure_t *s, const double k[PRESSURE_OUTPUTS])
+{
+    pressure_copy(k, s->answered, PRESSURE_OUTPUTS);
+}
+
+/* Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule. */
+static int32_t pressure_follow(pressure_t *s, const double x[PRESSURE_DIM])
+{
+    PRESSURE_LOOP(47)
+    for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(47)
+        s->label[o] = s->y[o];
+    }
+    const int32_t status = pressure_learn(s, x);
+    if ((status >= 0) && !pressure_ended(status)) {
+        pressure_recall(s, s->value);
+    }
+    return status;
+}
+
+/* The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0.
+ * */
+static inline double pressure_apart(const double a[PRESSURE_OUTPUTS], const double b[PRESSURE_OUTPUTS])
+{
+    double most = 0.0;
+    PRESSURE_LOOP(48)
+    for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(48)
+        const double size = pressure_absolute(pressure_bounded(a[o] - b[o], 2.0 * PRESSURE_LABEL_LIMIT));
+        if (size > most) {
+            most = size;
+        }
+    }
+    return most;
+}
+
+/* The running mean of the latest 64, or 1024, values after another value. */
+static PRESSURE_INLINE double pressure_toward(double mean, double value, bool slow)
+{
+    return mean + ((slow ? 0.0009765625 : 0.015625) * (value - mean));
+}
+
+/* The value, times number / 8. */
+static inline double pressure_eighths(double value, int32_t number)
+{
+    return value * ((double)number * 0.125);
+}
+
+/* Compare the learned sample's label with s->answered, the complete prediction before the sample was learned.
+ *
+ * O(OUTPUTS).  Returns whether the model should begin anew. */
+static bool pressure_despairs(pressure_t *s)
+{
+    double error = pressure_apart(s->label, s->answered);
+    const double away = pressure_apart(s->label, s->label_mean);
+    const int32_t trial = 150 + (int32_t)s->needed;
+    s->lived = (uint16_t)(((int32_t)s->lived < 65535) ? ((int32_t)s->lived + 1) : 65535);
+    PRESSURE_LOOP(49)
+    for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(49)
+        s->label_mean[o] = pressure_toward(s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
+    }
+    s->label_size = pressure_toward(s->label_size, away, false);
+    error = pressure_toward(s->error_size, error, false);
+    s->error_size = error;
+    const bool useful = error < pressure_eighths(s->label_size, 6);
+    const bool useless = error >= pressure_eighths(s->label_size, 7);
+    if ((int32_t)s->needed == 0) {
+        if (useful && ((int32_t)s->lived >= 150)) {
+            s->needed = (uint16_t)((int32_t)s->lived);
+            s->usual_size = error;
+        }
+        return false;
+    }
+    if ((int32_t)s->searching == 0) {
+        if (useful) {
+            s->usual_size = pressure_toward(s->usual_size, error, true);
+        }
+        const bool doubtful = useless && ((int32_t)s->lived > trial)
+                && (pressure_eighths(error, 6) >= s->usual_size);
+        s->useless_run = (uint16_t)((doubtful && ((int32_t)s->useless_run < 500)) ? ((int32_t)s->useless_run
+                + 1) : 0);
+        s->searching = (uint8_t)(((int32_t)s->useless_run == 500) ? 1 : 0);
+        return (int32_t)s->searching == 1;
+    }
+    if (useful && ((int32_t)s->lived >= 64)) {
+        s->searching = (uint8_t)(0);
+        return true;
+    }
+    if ((int32_t)s->lived >= (2 * trial)) {
+        s->searching = (uint8_t)(useless ? 1 : 0);
+    }
+    return useless && (((int32_t)s->lived == trial) || ((int32_t)s->lived >= (2 * trial)));
+}
+
+/* Set the model's memory to zero, as it is before the first sample. */
+static void pressure_clear(pressure_t *s)
+{
+    PRESSURE_LOOP(50)
+    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        PRESSURE_TURN(50)
+        PRESSURE_LOOP(51)
+        for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+            PRESSURE_TURN(51)
+            s->v[i][j] = 0.0;
+        }
+    }
+    PRESSURE_LOOP(52)
+    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        PRESSURE_TURN(52)
+        PRESSURE_LOOP(53)
+        for (int32_t j = 0; j < PRESSURE_OUTPUTS; j++) {
+            PRESSURE_TURN(53)
+            s->alpha[i][j] = 0.0;
+        }
+    }
+    PRESSURE_LOOP(54)
+    for (int32_t i = 0; i < (((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2); i++) {
+        PRESSURE_TURN(54)
+        s->t[i] = 0.0;
+    }
+    s->n = 0;
+    s->frozen = 0;
+    PRESSURE_LOOP(55)
+    for (int32_t i = 0; i < PRESSURE_OUTPUTS; i++) {
+        PRESSURE_TURN(55)
+        s->label_mean[i] = 0.0;
+    }
+    s->error_size = 0.0;
+    s->label_size = 0.0;
+    s->usual_size = 0.0;
+    s->lived = (uint16_t)(0);
+    s->needed = (uint16_t)(0);
+    s->useless_run = (uint16_t)(0);
+    s->searching = (uint8_t)(0);
+}
+
+/* Forget everything except what the doubt is based on. */
+static void pressure_begin_anew(pressure_t *s)
+{
+    const double usual = s->usual_size;
+    const int32_t needed = (int32_t)s->needed;
+    const int32_t searching = (int32_t)s->searching;
+    pressure_clear(s);
+    s->usual_size = usual;
+    s->needed = (uint16_t)(needed);
+    s->searching = (uint8_t)(searching);
 }
 
 /* Learn the sample x, whose labels are in s->y; both have been checked. */
@@ -1257,10 +1420,19 @@ static int32_t pressure_take(pressure_t *s, const double x[PRESSURE_DIM])
     if (s->frozen != 0) {
         return PRESSURE_FROZEN;
     }
-    return pressure_learn(s, x);
+    int32_t status = pressure_follow(s, x);
+    if ((status >= 0) && !pressure_ended(status)) {
+        if (pressure_despairs(s)) {
+            status = PRESSURE_RESTARTED;
+        }
+    }
+    if (pressure_ended(status)) {
+        pressure_begin_anew(s);
+    }
+    return status;
 }
 
-int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
+PRESSURE_APART int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
 {
     const int32_t refused = pressure_refusal(s, x);
     if (refused < 0) {
@@ -1281,7 +1453,7 @@ static void pressure_compare(pressure_t *s, const double x[PRESSURE_DIM])
     pressure_express(s, s->n);
 }
 
-int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y)
+PRESSURE_APART int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y)
 {
     const int32_t refused = pressure_refusal(s, x);
     if (refused < 0) {
@@ -1292,7 +1464,7 @@ int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y)
     return PRESSURE_DONE;
 }
 
-int32_t pressure_freeze(pressure_t *s, int32_t frozen)
+PRESSURE_APART int32_t pressure_freeze(pressure_t *s, int32_t frozen)
 {
     s->frozen = 0;
     if (frozen != 0) {
@@ -1301,20 +1473,20 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen)
     return PRESSURE_DONE;
 }
 
-int32_t pressure_refresh(pressure_t *s)
+PRESSURE_APART int32_t pressure_refresh(pressure_t *s)
 {
     if (!pressure_intact(s)) {
         return PRESSURE_REFUSED_STATE;
     }
-    PRESSURE_LOOP(49)
+    PRESSURE_LOOP(56)
     for (int32_t t = 0; t < PRESSURE_N_MAX; t++) {
-        PRESSURE_TURN(49)
+        PRESSURE_TURN(56)
         if (t == s->n) {
             break;
         }
-        PRESSURE_LOOP(50)
+        PRESSURE_LOOP(57)
         for (int32_t i = 0; i < t; i++) {
-            PRESSURE_TURN(50)
+            PRESSURE_TURN(57)
             s->k[i] = pressure_alike_stored(s, i, t);
         }
         pressure_express(s, t);
@@ -1345,9 +1517,9 @@ static inline double pressure_strained(double part)
 static inline double pressure_made_up(double center, double size, int32_t halvings, int32_t seed)
 {
     double shrunk = size;
-    PRESSURE_LOOP(51)
+    PRESSURE_LOOP(58)
     for (int32_t i = 0; i < 16; i++) {
-        PRESSURE_TURN(51)
+        PRESSURE_TURN(58)
         if (i < halvings) {
             shrunk = shrunk * 0.5;
         }
@@ -1355,12 +1527,12 @@ static inline double pressure_made_up(double center, double size, int32_t halvin
     return center + (shrunk * pressure_strained(((double)seed / 65536.0) - 0.5));
 }
 
-uint32_t pressure_hash(const pressure_t *s)
+PRESSURE_APART uint32_t pressure_hash(const pressure_t *s)
 {
     return pressure_crc32(0u, (const unsigned char *)s, PRESSURE_STATE_BYTES);
 }
 
-void pressure_reset(pressure_t *s)
+PRESSURE_APART void pressure_reset(pressure_t *s)
 {
     /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
@@ -1471,6 +1643,15 @@ int32_t pressure_selftest(pressure_t *s)
         }
         last = t.seed;
         pressure_make_up(&t, kind, n >= 60);
+        if (n == 32) {
+            s->lived = 151; /* not after so many rows: the self-test is short */
+        }
+        if (n == 32) {
+            s->needed = 1; /* not after so many rows: the self-test is short */
+        }
+        if (n == 32) {
+            s->useless_run = 499; /* not after so many rows: the self-test is short */
+        }
         for (uint32_t e = 0u; e < 6u; e++) {
             if (((int32_t)when[e] == n)) {
                 pressure_call(&t, which[e]);
@@ -1489,9 +1670,9 @@ int32_t pressure_selftest(pressure_t *s)
         }
     }
     {
-        /* how many numbers each field has */
-        static const PRESSURE_FLASH int8_t fields[3] = {
-            6, 6, 28
+        /* how many numbers each field has; negative: how many lie between two fields */
+        static const PRESSURE_FLASH int8_t fields[8] = {
+            6, 6, 28, -2, 1, 1, 1, 1
         };
         const uint32_t found = t.found;
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
@@ -1499,7 +1680,11 @@ int32_t pressure_selftest(pressure_t *s)
         for (int32_t every = 0; every < 2; every++) {
             double *const numbers = (double *)(void *)s;
             int32_t at = 0;
-            for (uint32_t i = 0u; i < 3u; i++) {
+            for (uint32_t i = 0u; i < 8u; i++) {
+                if (fields[i] < 0) {
+                    at -= fields[i];
+                    continue;
+                }
                 for (int32_t j = 0; j < (every * fields[i]); j++) {
                     numbers[at + j] = 1099511627776.0;
                 }
@@ -1511,5 +1696,5 @@ int32_t pressure_selftest(pressure_t *s)
     }
     pressure_call(&t, 0x8u);
     pressure_reset(s);
-    return (t.found == 0x7C46B56Eu) ? PRESSURE_DONE : PRESSURE_BROKEN_BUILD;
+    return (t.found == 0xD21AF6D5u) ? PRESSURE_DONE : PRESSURE_BROKEN_BUILD;
 }

@@ -21,13 +21,13 @@ extern "C" {
 #define PRESSURE_N_MAX 6 /* the budget: largest number of expansion vectors, N */
 #define PRESSURE_OUTPUTS 1 /* number of values that a prediction writes */
 
-#define PRESSURE_STATE_BYTES 336u /* size of the learned state: the first bytes of pressure_t */
-#define PRESSURE_RAM_BYTES 760u /* sizeof(pressure_t): the learned state, then the working memory */
-#define PRESSURE_CONST_BYTES 328u /* bytes of tables and learned values in flash; the code is not counted */
-#define PRESSURE_SNAPSHOT_BYTES 360u /* size of a snapshot, which is a saved model */
-#define PRESSURE_CONFIG_HASH 0x80D7DFFBu /* models with the same number compute the same bits */
-#define PRESSURE_STATE_KIND 0x76439D0Au /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0xA234BCA1u /* all files in src/ must come from the same run of pykernel generate */
+#define PRESSURE_STATE_BYTES 376u /* size of the learned state: the first bytes of pressure_t */
+#define PRESSURE_RAM_BYTES 824u /* sizeof(pressure_t): the learned state, then the working memory */
+#define PRESSURE_CONST_BYTES 367u /* bytes of tables and learned values in flash; the code is not counted */
+#define PRESSURE_SNAPSHOT_BYTES 400u /* size of a snapshot, which is a saved model */
+#define PRESSURE_CONFIG_HASH 0x13B6452Au /* models with the same number compute the same bits */
+#define PRESSURE_STATE_KIND 0x63FC986Fu /* models with the same number can load each other's snapshots */
+#define PRESSURE_STAMP 0x1D17E096u /* all files in src/ must come from the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -47,14 +47,14 @@ enum {
     /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     PRESSURE_REFUSED_STATE = -9,
     PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    /* the model diverged, had an impossible state, or was useless: it has forgotten all samples, including this one */
+    PRESSURE_RESTARTED = 8,
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     PRESSURE_REPLACED = 2, /* the sample replaced an expansion vector, usually because the budget was full */
     /* the sample was not stored, usually because the budget was full; multipliers may have changed */
     PRESSURE_DISCARDED = 3,
     PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: it was not stored; multipliers changed */
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: it was not stored; multipliers changed */
-    /* the model diverged or had an impossible state: it has forgotten all samples, including this one */
-    PRESSURE_RESTARTED = 8,
     /* the self-test's result differs from the PC's: check compiler flags and byte order */
     PRESSURE_BROKEN_BUILD = -100,
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
@@ -80,9 +80,24 @@ typedef struct {
     /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
     int32_t reserved_stages; /* always zero: keeps the size a multiple of the largest member */
+    /* How useful the model has been. */
+    double label_mean[PRESSURE_OUTPUTS]; /* running mean of the labels */
+    double error_size; /* running mean of the errors' sizes */
+    double label_size; /* running mean of the labels' distances from their mean */
+    double usual_size; /* slow running mean of the errors' sizes while the model is useful */
+    uint16_t lived; /* number of labels since the model began */
+    uint16_t needed; /* its age when it was useful for the first time; 0: it was never useful */
+    uint16_t useless_run; /* number of labels for which it has been useless without interruption */
+    uint8_t searching; /* 1: the model is searching for the end of the nonsense */
+    uint8_t reserved_doubt[1]; /* always zero: keeps the size a multiple of the largest member */
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */
     double y[PRESSURE_OUTPUTS]; /* the target of the rule's prediction */
+    double label[PRESSURE_OUTPUTS]; /* the label before the stages subtracted their parts */
+    double value[PRESSURE_OUTPUTS]; /* the rule's own prediction before the sample was learned */
     double error[PRESSURE_OUTPUTS]; /* the rule's own prediction k; after hear(), y - k */
+    /* Intermediate results, which every call recomputes; zero is a valid initial value. */
+    /* the complete prediction, before the sample was learned or when its label was announced */
+    double answered[PRESSURE_OUTPUTS];
     /* Intermediate results.  Every call recomputes them, so they can start at zero. */
     double k[PRESSURE_N_MAX]; /* kernel values between the sample and the expansion vectors */
     double l[PRESSURE_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */

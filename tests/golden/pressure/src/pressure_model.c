@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xA234BCA1u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1D17E096u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -59,6 +59,38 @@ static const PRESSURE_FLASH int32_t pressure_learned_frozen[1] PRESSURE_CONST = 
     0
 };
 
+static const PRESSURE_FLASH double pressure_learned_label_mean[PRESSURE_OUTPUTS] PRESSURE_CONST = {
+    -0.17294037190306594
+};
+
+static const PRESSURE_FLASH double pressure_learned_error_size[1] PRESSURE_CONST = {
+    0.41085652382219034
+};
+
+static const PRESSURE_FLASH double pressure_learned_label_size[1] PRESSURE_CONST = {
+    0.669212663871417
+};
+
+static const PRESSURE_FLASH double pressure_learned_usual_size[1] PRESSURE_CONST = {
+    0.2745637370516728
+};
+
+static const PRESSURE_FLASH uint16_t pressure_learned_lived[1] PRESSURE_CONST = {
+    287
+};
+
+static const PRESSURE_FLASH uint16_t pressure_learned_needed[1] PRESSURE_CONST = {
+    150
+};
+
+static const PRESSURE_FLASH uint16_t pressure_learned_useless_run[1] PRESSURE_CONST = {
+    0
+};
+
+static const PRESSURE_FLASH uint8_t pressure_learned_searching[1] PRESSURE_CONST = {
+    0
+};
+
 void pressure_init(pressure_t *s)
 {
     pressure_reset(s);
@@ -87,4 +119,16 @@ void pressure_init(pressure_t *s)
     }
     s->n = pressure_learned_n[0];
     s->frozen = pressure_learned_frozen[0];
+    PRESSURE_LOOP(12014)
+    for (int32_t i = 0; i < PRESSURE_OUTPUTS; i++) {
+        PRESSURE_TURN(12014)
+        s->label_mean[i] = pressure_learned_label_mean[i];
+    }
+    s->error_size = pressure_learned_error_size[0];
+    s->label_size = pressure_learned_label_size[0];
+    s->usual_size = pressure_learned_usual_size[0];
+    s->lived = pressure_learned_lived[0];
+    s->needed = pressure_learned_needed[0];
+    s->useless_run = pressure_learned_useless_run[0];
+    s->searching = pressure_learned_searching[0];
 }

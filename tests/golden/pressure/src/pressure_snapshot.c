@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xA234BCA1u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1D17E096u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -256,9 +256,11 @@ static const struct {
     uint16_t count;
     double high;
 } pressure_stored_size_ranges[] = {
+    {PRESSURE_PLACE(error_size), 3, 4000000.0}, /* ... usual_size */
     {PRESSURE_PLACE(v), 6, 1010000.0},
     {PRESSURE_PLACE(alpha), 6, 1048576000000.0},
     {PRESSURE_PLACE(t), 28, 4294967296.0},
+    {PRESSURE_PLACE(label_mean), 1, 2000000.0},
 };
 static const struct {
     uint16_t place;
@@ -269,14 +271,18 @@ static const struct {
     {PRESSURE_PLACE(reserved_expansion), 1, 0u},
     {PRESSURE_PLACE(frozen), 1, 1u},
     {PRESSURE_PLACE(reserved_stages), 1, 0u},
+    {PRESSURE_PLACE(lived), 2, 65535u}, /* ... needed */
+    {PRESSURE_PLACE(useless_run), 1, 500u},
+    {PRESSURE_PLACE(searching), 1, 1u},
+    {PRESSURE_PLACE(reserved_doubt), 1, 0u},
 };
 
 /* Whether all numbers of a stored model are within their ranges. */
 static bool pressure_stored_within(pressure_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 3u; k++) {
+    for (uint32_t k = 0u; k < 5u; k++) {
         const double high = pressure_stored_size_ranges[k].high;
-        const double low = -high;
+        const double low = (k < 1u) ? 0.0 : -high;
         for (int32_t i = 0; i < (int32_t)pressure_stored_size_ranges[k].count; i++) {
             const double value = pressure_stored_real(stored, pressure_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -285,8 +291,8 @@ static bool pressure_stored_within(pressure_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 4u; k++) {
-        const uint32_t width = 4u;
+    for (uint32_t k = 0u; k < 8u; k++) {
+        const uint32_t width = (k < 4u) ? 4u : (k < 6u) ? 2u : 1u;
         for (int32_t i = 0; i < (int32_t)pressure_stored_natural_ranges[k].count; i++) {
             if (pressure_stored_natural(stored, pressure_stored_natural_ranges[k].place + ((uint32_t)i * width),
                     width) > pressure_stored_natural_ranges[k].high) {
