@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pykernel.gen.compilers import compiler, find_compilers
+from pykernel.gen.compilers import compiler, find_compilers, write_sources
 from pykernel.gen.coverage import noticed_faults, selftest_coverage
 from pykernel.gen.project import build
 from pykernel.spec.model import make_spec
@@ -152,3 +152,21 @@ def test_a_self_test_that_is_not_called_costs_no_flash(tmp_path):
         symbols[called] = {line.split()[-1].split(".")[0] for line in listed.splitlines()}
     own = {f"flow_{name}" for name in ("selftest", "call", "make_up", "made_up", "arithmetic")}
     assert own <= symbols[True] and not own & symbols[False]
+
+
+@pytest.mark.parametrize("level", ["-O2", "-O3", "-Os"])
+@pytest.mark.parametrize("name", GOLDENS)
+def test_the_self_test_runs_the_functions_that_the_firmware_calls(name, level, tmp_path):
+    """Not copies of them: the assembly calls each public function that it tests, under its own name."""
+    project = build(golden(name))
+    write_sources(tmp_path, {Path(path).name: text for path, text in project.files.items() if path.startswith("src/")})
+    whole = project.files[f"src/{name}.c"]
+    public = set(re.findall(rf"\b({name}_\w+)\(", project.files[f"src/{name}.h"])) - {f"{name}_selftest"}
+    tested = public & set(re.findall(rf"\b({name}_\w+)\(", whole[whole.index(f"static void {name}_call(") :]))
+    for chosen in find_compilers():
+        words = [*chosen.command, level, "-S", str(tmp_path / f"{name}.c"), "-o", str(tmp_path / "code.s")]
+        subprocess.run(words, check=True, capture_output=True)
+        called = set(
+            re.findall(rf"\b(?:callq?|jmp|b|bl)\s+_?({name}_\w+)", (tmp_path / "code.s").read_text(errors="replace"))
+        )
+        assert tested and tested <= called, (chosen.name, tested - called)
