@@ -175,7 +175,7 @@ def apart(m: Int16Framed, a: Int[OUTPUTS], b: Int[OUTPUTS]) -> Int:
         return m.one if winner(a) != winner(b) else 0
     most = 0
     for o in range(len(a)):
-        size = clip(a[o], -m.label_room, m.label_room) - clip(b[o], -SIZE_MOST, SIZE_MOST)
+        size = clip(a[o], -SIZE_MOST, SIZE_MOST) - clip(b[o], -SIZE_MOST, SIZE_MOST)
         size = size if size >= 0 else -size
         if size > most:
             most = size
