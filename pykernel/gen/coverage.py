@@ -106,7 +106,7 @@ def noticed_faults(project: Project, compiler: Compiler, lines: Sequence[int]) -
     at most one.  A fault is detected if the self-test fails, crashes, or does not end.
     """
     code = _code(project)
-    end = next(i for i, line in enumerate(code) if line.startswith(f"uint32_t {project.spec.name}_hash("))
+    end = next(i for i, line in enumerate(code) if f"uint32_t {project.spec.name}_hash(const" in line)
     sites = [
         (line, place)
         for line in lines
