@@ -35,15 +35,6 @@
 #endif
 {%- endif %}
 
-/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
-#if defined(__clang__)
-#define {{ macro }}_APART __attribute__((noinline))
-#elif defined(__GNUC__)
-#define {{ macro }}_APART __attribute__((noinline, noclone))
-#else
-#define {{ macro }}_APART
-#endif
-
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
 #define {{ macro }}_ASSERT(what, condition) typedef char {{ name }}_assert_##what[(condition) ? 1 : -1]
 {{ macro }}_ASSERT(size_of_real, sizeof({{ real }}) == {{ real_bytes }}u);

@@ -517,7 +517,13 @@ class Printer:
     def runtime(self) -> list[str]:
         """Return the text of the files of runtime_c that the printed code needs."""
         # files of macros, such as the one that asks the compiler to unroll a loop
-        asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["inline"] * self.inlines + ["marks"] * self.marks
+        asked = (
+            ["apart"] * bool(self.public)
+            + ["dsp"] * self.dsp
+            + ["unroll"] * self.unrolls
+            + ["inline"] * self.inlines
+            + ["marks"] * self.marks
+        )
         called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]
         files = [*(f"{name}.h" for name in asked), *called, "crc32.h"]
         return [primitive(file, self.prefix, annotated=self.annotated) for file in files]

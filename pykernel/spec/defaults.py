@@ -65,7 +65,7 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
     block = each * (d + 2)
     pairs = 5 * d + 29 if sections.get("mixture", {}).get("blocks") else (d + 1) * (d + 2) // 2
     matrices = m // each * (block * (block + 1) // 2 + 2 * block) if each else 2 * m
-    stages = 4 * d + o * (d + 4) + 6 if classes else 7 * d + o * (d + 15) + 14
+    stages = 4 * d + o * (d + 6) + 11 if classes else 7 * d + o * (d + 17) + 19
     expert = pairs + 3 * d + o * (d + 6) + (2 * o + 10 if classes else 3) if mixed else 0
     taken = number * (m * (d + 2 * o) + matrices + stages + expert)
     judged = 28 * pairs + o * 60 * (d + 1) if mixed else 0
@@ -79,7 +79,7 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
 def whole_cost(at: Size, sections: Sections) -> Cost:
     """Cost of the int16 spectrum rules with stages.  Bytes are exact except for padding; instructions are those on cortex-m0plus."""
     (d, o, *_), learning = at, sections["learning"]
-    m, stages = FEATURES[learning["rule"]], 4 * o * d + 40 * o + 2 * d + 34
+    m, stages = FEATURES[learning["rule"]], 4 * o * d + 48 * o + 2 * d + 54
     if learning["rule"] != "spectrum-ekf":
         return 2 * m * d + 8 * m * o + 4 * (o + m + 1) + stages, m * o * (50 * d + 400)
     each = learning.get("block", BLOCK) * (d + 2)
@@ -91,7 +91,7 @@ def vectors_cost(at: Size, sections: Sections) -> Cost:
     """Cost of krls-t, from measurements with 8 to 64 vectors."""
     d, o, n, number, soft = at
     stages = d * o + 11 * o + 11 if "label" in sections else 0
-    taken = number * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
+    taken = number * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 5 * o + 20 + stages)
     return taken, round((30 * n * n + (330 + 210 * o) * n) * max(1, 41 * soft))
 
 

@@ -428,6 +428,8 @@ def test_digests_cover_every_file_of_the_algorithms():
         ), path
     # and the digest has every byte of them
     for kernel in reachable(roots):
+        if kernel.name == "clear":
+            continue  # its source is no file's
         text = kernel.file.read_bytes().replace(b"\r\n", b"\n")
         assert kernel.source == text, kernel.file
 

@@ -349,7 +349,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     model = BudgetedKernelRegressor("fklms", sigma=3.0, projection="fklms", force=True, rule="klms")
     with pytest.warns(
         UserWarning,
-        match=r"^\d+ of 2,000 updates were refused or restarted the model: learning diverges: lower sigma or eta; to start afresh, call fit",
+        match=r"^\d+ of 2,000 updates were refused or restarted the model: learning diverged, or labels had nothing to do with their inputs: lower sigma or eta; to start afresh, call fit",
     ):
         model.partial_fit(x, y)
     assert model.status_counts_["RESTARTED"] > 0

@@ -6,6 +6,7 @@ import pytest
 from pykernel.host.simple import Distances, simple_bytes
 from pykernel.host.simulation import Simulation
 from pykernel.spec.model import make_spec
+from tests.support.every_model import DOUBT
 
 
 def in_parts(step, rows, length):
@@ -47,8 +48,11 @@ def test_a_constant_input_that_moves_is_far_and_many_inputs_have_no_mahalanobis_
 @pytest.mark.parametrize(
     ("content", "bytes"),
     [
-        # the linear model: three weights, a triangle of 3 rows, three moments of each input, its first, a mean, and five counts
-        ({"label": {"column": "y"}}, {"last label": 4, "running mean": 8, "linear model": 4 * (3 + 6 + 6 + 2 + 1 + 5)}),
+        # the linear model: three weights, a triangle of 3 rows, three moments of each input, its first, a mean, five counts, and doubt
+        (
+            {"label": {"column": "y"}},
+            {"last label": 4, "running mean": 8, "linear model": 4 * (3 + 6 + 6 + 2 + 1 + 5) + DOUBT},
+        ),
         ({"label": {"column": "y"}, "precision": "float64"}, {"last label": 8, "running mean": 12}),
         ({"label": {"column": "y", "classes": ["a", "b", "c"]}}, {"last label": 4, "majority class": 12}),
         ({"novelty": {}}, {"max |z|": 16, "Mahalanobis distance": 20}),

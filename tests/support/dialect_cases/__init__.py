@@ -165,6 +165,7 @@ def c_source(
     lines += [
         "#define M_FLASH",
         "#define M_INLINE inline",
+        "#define M_APART",
         *(f"#define M_{name} {size}" for name, size in CAPACITIES.items()),
     ]
     lines += ["typedef struct m_s {", *(members or ["    char unused;"]), "} m_t;"]

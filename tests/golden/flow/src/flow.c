@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x3B612A2Fu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xF614BCE9u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -67,15 +67,6 @@
 
 #ifndef FLOW_CONST
 #define FLOW_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
-#endif
-
-/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
-#if defined(__clang__)
-#define FLOW_APART __attribute__((noinline))
-#elif defined(__GNUC__)
-#define FLOW_APART __attribute__((noinline, noclone))
-#else
-#define FLOW_APART
 #endif
 
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
@@ -225,6 +216,15 @@ static const float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
     {0.69999695f, 0.69999695f, -0.69999695f},
     {0.69999695f, 0.69999695f, 0.69999695f}
 };
+
+/* A function that the firmware calls.  The self-test has to run it, not a copy of it inside itself. */
+#if defined(__clang__)
+#define FLOW_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define FLOW_APART __attribute__((noinline, noclone))
+#else
+#define FLOW_APART
+#endif
 
 /* Asks the compiler to unroll a short loop.  GCC at -O2 and clang at -Os do not unroll such loops by themselves. */
 #if defined(__clang__)

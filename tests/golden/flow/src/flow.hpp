@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x3B612A2Fu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xF614BCE9u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x0D84A83Bu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x45DC0F98u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -18,15 +18,6 @@
 
 #ifndef LEVEL_CONST
 #define LEVEL_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
-#endif
-
-/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
-#if defined(__clang__)
-#define LEVEL_APART __attribute__((noinline))
-#elif defined(__GNUC__)
-#define LEVEL_APART __attribute__((noinline, noclone))
-#else
-#define LEVEL_APART
 #endif
 
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
@@ -81,7 +72,6 @@ LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 844u);
 #define LEVEL_GAIN_SHIFT 9 /* residuals and answers are divided by 2 to this power before they enter the gain's means */
 #define LEVEL_GROUP 4 /* number of waves in a block */
 #define LEVEL_LABEL_MOST 5242880 /* largest |y| that is accepted */
-#define LEVEL_LABEL_ROOM 20971520 /* largest magnitude of a label or a residual in working memory */
 #define LEVEL_LEVEL_FACTOR 16
 #define LEVEL_LEVEL_MOST 335544320
 #define LEVEL_LEVEL_SHIFT 4 /* level_factor is 2 to this power */
@@ -155,6 +145,15 @@ static const LEVEL_FLASH int32_t level_rounding[LEVEL_SCALES] LEVEL_CONST = {
 static const LEVEL_FLASH uint8_t level_shift[LEVEL_SCALES] LEVEL_CONST = {
     15
 };
+
+/* A function that the firmware calls.  The self-test has to run it, not a copy of it inside itself. */
+#if defined(__clang__)
+#define LEVEL_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define LEVEL_APART __attribute__((noinline, noclone))
+#else
+#define LEVEL_APART
+#endif
 
 /* Asks the compiler to unroll a short loop.  GCC at -O2 and clang at -Os do not unroll such loops by themselves. */
 #if defined(__clang__)
@@ -1085,8 +1084,7 @@ static int32_t level_apart(const int32_t a[LEVEL_OUTPUTS], const int32_t b[LEVEL
     LEVEL_LOOP(49)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
         LEVEL_TURN(49)
-        int32_t size = level_clip(a[o], -LEVEL_LABEL_ROOM, LEVEL_LABEL_ROOM)
-                - level_clip(b[o], -1073741823, 1073741823);
+        int32_t size = level_clip(a[o], -1073741823, 1073741823) - level_clip(b[o], -1073741823, 1073741823);
         size = (size >= 0) ? size : -size;
         if (size > most) {
             most = size;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x7B39655Du)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x64DA0F06u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -67,15 +67,6 @@
 
 #ifndef MACHINE_CONST
 #define MACHINE_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
-#endif
-
-/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
-#if defined(__clang__)
-#define MACHINE_APART __attribute__((noinline))
-#elif defined(__GNUC__)
-#define MACHINE_APART __attribute__((noinline, noclone))
-#else
-#define MACHINE_APART
 #endif
 
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
@@ -210,6 +201,15 @@ static const float machine_start[MACHINE_FEATURES][MACHINE_DIM] MACHINE_CONST = 
     {1.0910492f, -1.2046661f},
     {2.0058289f, 1.8166504f}
 };
+
+/* A function that the firmware calls.  The self-test has to run it, not a copy of it inside itself. */
+#if defined(__clang__)
+#define MACHINE_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define MACHINE_APART __attribute__((noinline, noclone))
+#else
+#define MACHINE_APART
+#endif
 
 /* Asks the compiler to unroll a short loop.  GCC at -O2 and clang at -Os do not unroll such loops by themselves. */
 #if defined(__clang__)

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x7B39655Du)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x64DA0F06u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xAE8AD93Fu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x54AC87BFu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -63,15 +63,6 @@
 #if __GNUC__ >= 7
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
-#endif
-
-/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
-#if defined(__clang__)
-#define MONITOR_APART __attribute__((noinline))
-#elif defined(__GNUC__)
-#define MONITOR_APART __attribute__((noinline, noclone))
-#else
-#define MONITOR_APART
 #endif
 
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
@@ -212,6 +203,15 @@ MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 #define MONITOR_CANCELLING 0.0024493595f
 #define MONITOR_MAGNIFIED 2.1267648e+37f
 #define MONITOR_CANCELLED 32.0f
+
+/* A function that the firmware calls.  The self-test has to run it, not a copy of it inside itself. */
+#if defined(__clang__)
+#define MONITOR_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define MONITOR_APART __attribute__((noinline, noclone))
+#else
+#define MONITOR_APART
+#endif
 
 /* Asks the compiler to unroll a short loop.  GCC at -O2 and clang at -Os do not unroll such loops by themselves. */
 #if defined(__clang__)

@@ -27,7 +27,7 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 492u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0x706BE065u /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0xA0BED2A4u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0xAE8AD93Fu /* all files in src/ must come from the same run of pykernel generate */
+#define MONITOR_STAMP 0x54AC87BFu /* all files in src/ must come from the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

@@ -7,7 +7,7 @@
 #define MONITOR_HPP
 
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xAE8AD93Fu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x54AC87BFu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

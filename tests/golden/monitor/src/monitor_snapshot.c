@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xAE8AD93Fu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x54AC87BFu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

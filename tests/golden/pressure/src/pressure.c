@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1D17E096u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xA37CF8E9u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -46,15 +46,6 @@
 #pragma fp_contract (off)
 #else
 #pragma STDC FP_CONTRACT OFF
-#endif
-
-/* The self-test has to run the functions that the firmware calls, not copies of them inside itself. */
-#if defined(__clang__)
-#define PRESSURE_APART __attribute__((noinline))
-#elif defined(__GNUC__)
-#define PRESSURE_APART __attribute__((noinline, noclone))
-#else
-#define PRESSURE_APART
 #endif
 
 /* The memory has no hidden padding.  Every byte therefore has the same meaning on every processor. */
@@ -122,6 +113,15 @@ PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 8
 #define PRESSURE_CANCELLING 2.9198640735829896e-10
 #define PRESSURE_MAGNIFIED 1.1235582092889474e+307
 #define PRESSURE_CANCELLED 268435456.0
+
+/* A function that the firmware calls.  The self-test has to run it, not a copy of it inside itself. */
+#if defined(__clang__)
+#define PRESSURE_APART __attribute__((noinline))
+#elif defined(__GNUC__)
+#define PRESSURE_APART __attribute__((noinline, noclone))
+#else
+#define PRESSURE_APART
+#endif
 
 /* Asks the compiler to unroll a short loop.  GCC at -O2 and clang at -Os do not unroll such loops by themselves. */
 #if defined(__clang__)
