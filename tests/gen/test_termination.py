@@ -55,7 +55,7 @@ def changed(body, functions, known):
 
 def in_c(text):
     """C function -> its body, with its braces."""
-    found = re.findall(r"^[a-z][^;{}#()]*?\b(\w+)\([^;{}]*\)\n(\{\n.*?^\})", text, flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^[A-Za-z][^;{}#()]*?\b(\w+)\([^;{}]*\)\n(\{\n.*?^\})", text, flags=re.MULTILINE | re.DOTALL)
     assert len(found) == len(re.findall(r"^\{$", text, flags=re.MULTILINE))
     return dict(found)
 
