@@ -75,10 +75,14 @@ class Doubts(IntEnum):
 class Doubt(Struct):
     """How useful the model has been."""
 
-    label_mean: between(Real[OUTPUTS], "-2 * label_limit", "2 * label_limit")  # running mean of the labels
-    error_size: between(Real, 0, "4 * label_limit")  # running mean of the errors' sizes
-    label_size: between(Real, 0, "4 * label_limit")  # running mean of the labels' distances from their mean
-    usual_size: between(Real, 0, "4 * label_limit")  # slow running mean of the errors' sizes while the model is useful
+    label_mean: between(Real[OUTPUTS], "-4 * label_limit", "4 * label_limit")  # running mean of the labels
+    error_size: between(Real, "-4 * label_limit", "4 * label_limit")  # running mean of the errors' sizes
+    label_size: between(
+        Real, "-4 * label_limit", "4 * label_limit"
+    )  # running mean of the labels' distances from their mean
+    usual_size: between(
+        Real, "-4 * label_limit", "4 * label_limit"
+    )  # slow running mean of the errors' sizes while the model is useful
     lived: between(Uint16, 0, LIVED_MOST)  # number of labels since the model began
     needed: between(Uint16, 0, LIVED_MOST)  # its age when it was useful for the first time; 0: it was never useful
     useless_run: between(Uint16, 0, RUN)  # number of labels for which it has been useless without interruption
@@ -120,9 +124,10 @@ def eighths(value: Real, number: Index) -> Real:
 
 
 @kernel
-def toward(mean: Real, value: Real, slow: Bool) -> Real:
+def toward(m: Doubting, mean: Real, value: Real, slow: Bool) -> Real:
     """The running mean of the latest 64, or 1024, values after another value."""
-    return mean + (real(0.0009765625) if slow else real(0.015625)) * (value - mean)
+    rate = real(0.0009765625) if slow else real(0.015625)
+    return bounded(mean + rate * (value - mean), real(4) * m.label_limit)
 
 
 @kernel
@@ -155,9 +160,9 @@ def despairs(m: Doubting) -> Bool:
     trial = SETTLED + m.needed[0]
     m.lived[0] = m.lived[0] + 1 if m.lived[0] < LIVED_MOST else LIVED_MOST
     for o in range(len(m.label)):
-        m.label_mean[o] = toward(m.label_mean[o], m.label[o], m.lived[0] > trial)
-    m.label_size[0] = toward(m.label_size[0], away, False)
-    error = toward(m.error_size[0], error, False)
+        m.label_mean[o] = toward(m, m.label_mean[o], m.label[o], m.lived[0] > trial)
+    m.label_size[0] = toward(m, m.label_size[0], away, False)
+    error = toward(m, m.error_size[0], error, False)
     m.error_size[0] = error
     various = varied(m)
     useful = various and error < eighths(m.label_size[0], USEFUL_CLASSES if m.doubts == Doubts.CLASSES else USEFUL)
@@ -169,7 +174,7 @@ def despairs(m: Doubting) -> Bool:
         return False
     if m.searching[0] == 0:
         if useful:
-            m.usual_size[0] = toward(m.usual_size[0], error, True)
+            m.usual_size[0] = toward(m, m.usual_size[0], error, True)
         doubtful = useless and m.lived[0] > trial and eighths(error, USEFUL) >= m.usual_size[0]
         m.useless_run[0] = m.useless_run[0] + 1 if doubtful and m.useless_run[0] < RUN else 0
         m.searching[0] = 1 if m.useless_run[0] == RUN else 0

@@ -131,7 +131,7 @@ def test_no_real_of_the_state_becomes_nan_or_infinite(tmp_path):
     """From a state within its limits, with inputs and labels of any bits; a weight beyond its limit is found."""
     found = pykernel.prove(make_spec(NLMS), from_="finite", call=("predict", "update"))
     assert found.ok and found.nan_steps == found.proved_nan_steps > 0, found
-    assert {row["call"]: row["proved_ranges"] for row in found.calls} == {"predict": 3, "update": 2}  # and the answer
+    assert {row["call"]: row["proved_ranges"] for row in found.calls} == {"predict": 11, "update": 10}  # and the answer
     row = found_in(FAULTS["a weight without a limit"], tmp_path)
     assert not row["proved"] and (row["alarms"] or row["why"] == "may take weights out of its range")
 

@@ -202,7 +202,7 @@ def eighths(value: Int, number: Index) -> Int:
 
 
 @kernel
-def toward(mean: Int, value: Int, slow: Bool) -> Int:
+def toward(m: Int16Framed, mean: Int, value: Int, slow: Bool) -> Int:
     """The running mean of the latest 64, or 1024, values after another value."""
     kept = clip(mean, -SIZE_MOST, SIZE_MOST)
     step = floor_shift(clip(value, -SIZE_MOST, SIZE_MOST) - kept, 10 if slow else 6)

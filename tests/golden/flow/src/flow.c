@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xF614BCE9u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x1962F6FEu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1728,7 +1728,8 @@ static inline float flow_apart(const float a[FLOW_OUTPUTS], const float b[FLOW_O
 /* The running mean of the latest 64, or 1024, values after another value. */
 static FLOW_INLINE float flow_toward(float mean, float value, bool slow)
 {
-    return mean + ((slow ? 0.0009765625f : 0.015625f) * (value - mean));
+    const float rate = slow ? 0.0009765625f : 0.015625f;
+    return flow_bounded(mean + (rate * (value - mean)), 4.0f * FLOW_LABEL_LIMIT);
 }
 
 /* The value, times number / 8. */

@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xF614BCE9u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x1962F6FEu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

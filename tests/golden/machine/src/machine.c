@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x64DA0F06u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x494A3E6Cu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -136,6 +136,7 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 1008u);
 #define MACHINE_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define MACHINE_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define MACHINE_INVERSE_WIDTH 1.1785504f /* 1 / sigma */
+#define MACHINE_LABEL_LIMIT 1.0f /* largest |y| that is accepted */
 #define MACHINE_LINEAR_SHARE 1.6667219f /* sqrt(D) / sigma */
 /* factor by which each sample multiplies the weights, so that the weights return to their prior, as P does */
 #define MACHINE_SHRINK 1.0f
@@ -1551,7 +1552,8 @@ static inline float machine_apart(const float a[MACHINE_OUTPUTS], const float b[
 /* The running mean of the latest 64, or 1024, values after another value. */
 static MACHINE_INLINE float machine_toward(float mean, float value, bool slow)
 {
-    return mean + ((slow ? 0.0009765625f : 0.015625f) * (value - mean));
+    const float rate = slow ? 0.0009765625f : 0.015625f;
+    return machine_bounded(mean + (rate * (value - mean)), 4.0f * MACHINE_LABEL_LIMIT);
 }
 
 /* The value, times number / 8. */

@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x64DA0F06u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x494A3E6Cu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

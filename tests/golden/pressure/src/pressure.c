@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xA37CF8E9u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6E04F14Du)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1304,7 +1304,8 @@ static inline double pressure_apart(const double a[PRESSURE_OUTPUTS], const doub
 /* The running mean of the latest 64, or 1024, values after another value. */
 static PRESSURE_INLINE double pressure_toward(double mean, double value, bool slow)
 {
-    return mean + ((slow ? 0.0009765625 : 0.015625) * (value - mean));
+    const double rate = slow ? 0.0009765625 : 0.015625;
+    return pressure_bounded(mean + (rate * (value - mean)), 4.0 * PRESSURE_LABEL_LIMIT);
 }
 
 /* The value, times number / 8. */

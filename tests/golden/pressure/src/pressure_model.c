@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xA37CF8E9u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6E04F14Du)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
