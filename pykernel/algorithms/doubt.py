@@ -24,7 +24,7 @@ from enum import IntEnum
 from types import MappingProxyType
 
 from pykernel.algorithms.elementary import bounded, winner
-from pykernel.algorithms.stages import Staged
+from pykernel.algorithms.stages import PART_OF_LIMIT, Staged
 from pykernel.dialect import (
     OUTPUTS,
     Bool,
@@ -124,10 +124,18 @@ def eighths(value: Real, number: Index) -> Real:
 
 
 @kernel
+def longest_step(m: Doubting) -> Real:
+    """The largest change of a running mean by one label, so that a single outlying label changes none of them much."""
+    if m.lived[0] <= LOOKED:
+        return m.label_limit
+    return eighths(m.label_size[0], 1) + PART_OF_LIMIT * m.label_limit
+
+
+@kernel
 def toward(m: Doubting, mean: Real, value: Real, slow: Bool) -> Real:
     """The running mean of the latest 64, or 1024, values after another value."""
     rate = real(0.0009765625) if slow else real(0.015625)
-    return bounded(mean + rate * (value - mean), real(4) * m.label_limit)
+    return bounded(mean + bounded(rate * (value - mean), longest_step(m)), real(4) * m.label_limit)
 
 
 @kernel

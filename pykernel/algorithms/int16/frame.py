@@ -202,11 +202,20 @@ def eighths(value: Int, number: Index) -> Int:
 
 
 @kernel
+def longest_step(m: Int16Framed) -> Int:
+    """The largest change of a running mean by one label, so that a single outlying label changes none of them much."""
+    if m.lived[0] <= doubt.LOOKED:
+        return SIZE_MOST
+    return eighths(m.label_size[0], 1) + 1
+
+
+@kernel
 def toward(m: Int16Framed, mean: Int, value: Int, slow: Bool) -> Int:
     """The running mean of the latest 64, or 1024, values after another value."""
     kept = clip(mean, -SIZE_MOST, SIZE_MOST)
     step = floor_shift(clip(value, -SIZE_MOST, SIZE_MOST) - kept, 10 if slow else 6)
-    return clip(kept + step, -SIZE_MOST, SIZE_MOST)
+    most = longest_step(m)
+    return clip(kept + clip(step, -most, most), -SIZE_MOST, SIZE_MOST)
 
 
 @kernel
