@@ -47,8 +47,10 @@ def test_children_count_with_and_without_workers(tmp_path, jobs):
     """In a folder like tests/, with our conftest."""
     for name in ("room", "support"):
         (tmp_path / "tests" / name).mkdir(parents=True)
-    for name in ("conftest.py", "support/__init__.py", "support/cpu.py", "__init__.py"):
-        (tmp_path / "tests" / name).write_bytes((ROOT / "tests" / name).read_bytes())
+    tests = ROOT / "tests"
+    # all of support: the conftest may import any of it
+    for path in (tests / "conftest.py", tests / "__init__.py", *(tests / "support").glob("*.py")):
+        (tmp_path / "tests" / path.relative_to(tests)).write_bytes(path.read_bytes())
     (tmp_path / "tests" / "room" / "__init__.py").touch()
     (tmp_path / "tests" / "room" / "test_busy.py").write_text(BUSY)
     (tmp_path / "CONTRIBUTING.md").write_text("| room | CPU seconds |\n|---|---|\n| room | 0 |\n")

@@ -47,7 +47,8 @@ def test_the_emulated_cpu_computes_the_known_answer():
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as `make site` does, at a place of its own."""
     folder = tmp_path_factory.mktemp("site")
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", "website/mkdocs.yml"]
+    words += ["--site-dir", str(folder)]
     subprocess.run(words, cwd=ROOT, check=True)
     return folder
 
