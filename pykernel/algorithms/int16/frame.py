@@ -6,7 +6,7 @@ Checking an input also converts it, so the rule always sees a converted copy.  N
 from typing import Any
 
 from pykernel.algorithms import doubt, elementary, expert, frame, inputs, interval, pending, stages
-from pykernel.algorithms.doubt import Doubts
+from pykernel.algorithms.doubt import LOOKED, Doubts
 from pykernel.algorithms.frame import answer, begin_waiting, predict
 from pykernel.algorithms.hooks import FrameConfig
 from pykernel.algorithms.int16.arithmetic import clip
@@ -204,7 +204,7 @@ def eighths(value: Int, number: Index) -> Int:
 @kernel
 def longest_step(m: Int16Framed) -> Int:
     """The largest change of a running mean by one label, so that a single outlying label changes none of them much."""
-    if m.lived[0] <= doubt.LOOKED:
+    if m.lived[0] <= LOOKED:
         return SIZE_MOST
     return eighths(m.label_size[0], 1) + 1
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x45DC0F98u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xD6705232u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1093,18 +1093,28 @@ static int32_t level_apart(const int32_t a[LEVEL_OUTPUTS], const int32_t b[LEVEL
     return most;
 }
 
-/* The running mean of the latest 64, or 1024, values after another value. */
-static int32_t level_toward(int32_t mean, int32_t value, bool slow)
-{
-    const int32_t kept = level_clip(mean, -1073741823, 1073741823);
-    const int32_t step = level_floor_shift(level_clip(value, -1073741823, 1073741823) - kept, slow ? 10 : 6);
-    return level_clip(kept + step, -1073741823, 1073741823);
-}
-
 /* The value, times number / 8. */
 static int32_t level_eighths(int32_t value, int32_t number)
 {
     return level_floor_shift(level_clip(value, -1073741823, 1073741823), 3) * number;
+}
+
+/* The largest change of a running mean by one label, so that a single outlying label changes none of them much. */
+static int32_t level_longest_step(const level_t *s)
+{
+    if ((int32_t)s->lived <= 64) {
+        return 1073741823;
+    }
+    return level_eighths(s->label_size, 1) + 1;
+}
+
+/* The running mean of the latest 64, or 1024, values after another value. */
+static int32_t level_toward(const level_t *s, int32_t mean, int32_t value, bool slow)
+{
+    const int32_t kept = level_clip(mean, -1073741823, 1073741823);
+    const int32_t step = level_floor_shift(level_clip(value, -1073741823, 1073741823) - kept, slow ? 10 : 6);
+    const int32_t most = level_longest_step(s);
+    return level_clip(kept + level_clip(step, -most, most), -1073741823, 1073741823);
 }
 
 /* Compare the learned sample's label with s->answered, the complete prediction before the sample was learned.
@@ -1119,10 +1129,10 @@ static bool level_despairs(level_t *s)
     LEVEL_LOOP(50)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
         LEVEL_TURN(50)
-        s->label_mean[o] = level_toward(s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
+        s->label_mean[o] = level_toward(s, s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
     }
-    s->label_size = level_toward(s->label_size, away, false);
-    error = level_toward(s->error_size, error, false);
+    s->label_size = level_toward(s, s->label_size, away, false);
+    error = level_toward(s, s->error_size, error, false);
     s->error_size = error;
     const bool useful = error < level_eighths(s->label_size, 6);
     const bool useless = error >= level_eighths(s->label_size, 7);
@@ -1135,7 +1145,7 @@ static bool level_despairs(level_t *s)
     }
     if ((int32_t)s->searching == 0) {
         if (useful) {
-            s->usual_size = level_toward(s->usual_size, error, true);
+            s->usual_size = level_toward(s, s->usual_size, error, true);
         }
         const bool doubtful = useless && ((int32_t)s->lived > trial)
                 && (level_eighths(error, 6) >= s->usual_size);

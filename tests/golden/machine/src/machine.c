@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x494A3E6Cu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xD155C3DEu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -177,6 +177,7 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 1008u);
 #define MACHINE_EXPERT_VARIANCE 1000.0f
 #define MACHINE_PIVOT_LEAST 1e-12f
 #define MACHINE_FACTOR_MOST 10000.0f
+#define MACHINE_PART_OF_LIMIT 9.094947e-13f
 #define MACHINE_SCARCE 0.25f
 #define MACHINE_SMALLEST 1.1754944e-38f
 #define MACHINE_CANCELLING 0.0024493595f
@@ -1549,17 +1550,27 @@ static inline float machine_apart(const float a[MACHINE_OUTPUTS], const float b[
     return (machine_winner(a) != machine_winner(b)) ? 1.0f : 0.0f;
 }
 
-/* The running mean of the latest 64, or 1024, values after another value. */
-static MACHINE_INLINE float machine_toward(float mean, float value, bool slow)
-{
-    const float rate = slow ? 0.0009765625f : 0.015625f;
-    return machine_bounded(mean + (rate * (value - mean)), 4.0f * MACHINE_LABEL_LIMIT);
-}
-
 /* The value, times number / 8. */
 static inline float machine_eighths(float value, int32_t number)
 {
     return value * ((float)number * 0.125f);
+}
+
+/* The largest change of a running mean by one label, so that a single outlying label changes none of them much. */
+static float machine_longest_step(const machine_t *s)
+{
+    if ((int32_t)s->lived <= 64) {
+        return MACHINE_LABEL_LIMIT;
+    }
+    return machine_eighths(s->label_size, 1) + (MACHINE_PART_OF_LIMIT * MACHINE_LABEL_LIMIT);
+}
+
+/* The running mean of the latest 64, or 1024, values after another value. */
+static MACHINE_INLINE float machine_toward(const machine_t *s, float mean, float value, bool slow)
+{
+    const float rate = slow ? 0.0009765625f : 0.015625f;
+    return machine_bounded(mean + machine_bounded(rate * (value - mean), machine_longest_step(s)), 4.0f
+            * MACHINE_LABEL_LIMIT);
 }
 
 /* Compare the learned sample's label with s->answered, the complete prediction before the sample was learned.
@@ -1574,10 +1585,10 @@ static bool machine_despairs(machine_t *s)
     MACHINE_LOOP(52)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(52)
-        s->label_mean[o] = machine_toward(s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
+        s->label_mean[o] = machine_toward(s, s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
     }
-    s->label_size = machine_toward(s->label_size, away, false);
-    error = machine_toward(s->error_size, error, false);
+    s->label_size = machine_toward(s, s->label_size, away, false);
+    error = machine_toward(s, s->error_size, error, false);
     s->error_size = error;
     const bool various = s->label_size >= MACHINE_SCARCE;
     const bool useful = various && (error < machine_eighths(s->label_size, 4));
@@ -1591,7 +1602,7 @@ static bool machine_despairs(machine_t *s)
     }
     if ((int32_t)s->searching == 0) {
         if (useful) {
-            s->usual_size = machine_toward(s->usual_size, error, true);
+            s->usual_size = machine_toward(s, s->usual_size, error, true);
         }
         const bool doubtful = useless && ((int32_t)s->lived > trial)
                 && (machine_eighths(error, 6) >= s->usual_size);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6E04F14Du)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x30A1311Fu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -109,6 +109,7 @@ PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 8
 #define PRESSURE_WILD 1024.0
 #define PRESSURE_LOOSE 0.015625
 #define PRESSURE_LARGEST_FACTOR 4294967296.0
+#define PRESSURE_PART_OF_LIMIT 9.094947017729282e-13
 #define PRESSURE_SMALLEST 2.2250738585072014e-308
 #define PRESSURE_CANCELLING 2.9198640735829896e-10
 #define PRESSURE_MAGNIFIED 1.1235582092889474e+307
@@ -1301,17 +1302,27 @@ static inline double pressure_apart(const double a[PRESSURE_OUTPUTS], const doub
     return most;
 }
 
-/* The running mean of the latest 64, or 1024, values after another value. */
-static PRESSURE_INLINE double pressure_toward(double mean, double value, bool slow)
-{
-    const double rate = slow ? 0.0009765625 : 0.015625;
-    return pressure_bounded(mean + (rate * (value - mean)), 4.0 * PRESSURE_LABEL_LIMIT);
-}
-
 /* The value, times number / 8. */
 static inline double pressure_eighths(double value, int32_t number)
 {
     return value * ((double)number * 0.125);
+}
+
+/* The largest change of a running mean by one label, so that a single outlying label changes none of them much. */
+static double pressure_longest_step(const pressure_t *s)
+{
+    if ((int32_t)s->lived <= 64) {
+        return PRESSURE_LABEL_LIMIT;
+    }
+    return pressure_eighths(s->label_size, 1) + (PRESSURE_PART_OF_LIMIT * PRESSURE_LABEL_LIMIT);
+}
+
+/* The running mean of the latest 64, or 1024, values after another value. */
+static PRESSURE_INLINE double pressure_toward(const pressure_t *s, double mean, double value, bool slow)
+{
+    const double rate = slow ? 0.0009765625 : 0.015625;
+    return pressure_bounded(mean + pressure_bounded(rate * (value - mean), pressure_longest_step(s)), 4.0
+            * PRESSURE_LABEL_LIMIT);
 }
 
 /* Compare the learned sample's label with s->answered, the complete prediction before the sample was learned.
@@ -1326,10 +1337,10 @@ static bool pressure_despairs(pressure_t *s)
     PRESSURE_LOOP(49)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
         PRESSURE_TURN(49)
-        s->label_mean[o] = pressure_toward(s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
+        s->label_mean[o] = pressure_toward(s, s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
     }
-    s->label_size = pressure_toward(s->label_size, away, false);
-    error = pressure_toward(s->error_size, error, false);
+    s->label_size = pressure_toward(s, s->label_size, away, false);
+    error = pressure_toward(s, s->error_size, error, false);
     s->error_size = error;
     const bool useful = error < pressure_eighths(s->label_size, 6);
     const bool useless = error >= pressure_eighths(s->label_size, 7);
@@ -1342,7 +1353,7 @@ static bool pressure_despairs(pressure_t *s)
     }
     if ((int32_t)s->searching == 0) {
         if (useful) {
-            s->usual_size = pressure_toward(s->usual_size, error, true);
+            s->usual_size = pressure_toward(s, s->usual_size, error, true);
         }
         const bool doubtful = useless && ((int32_t)s->lived > trial)
                 && (pressure_eighths(error, 6) >= s->usual_size);

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6E04F14Du)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x30A1311Fu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
