@@ -130,9 +130,11 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
         }
         last = t.seed;
         {{ name }}_make_up(&t, kind, {{ r.moved }});
-{%- for step, field, end in r.armed %}
-        if (n == {{ step }}) {
-            s->{{ field }} = {{ end }}; /* not after so many rows: the self-test is short */
+{%- for step, fields in r.armed | groupby(0) %}
+        if (n == {{ step }}) { /* not after so many rows: the self-test is short */
+{%- for _, field, value in fields %}
+            s->{{ field }} = {{ value }};
+{%- endfor %}
         }
 {%- endfor %}
 {%- if r.events %}

@@ -88,7 +88,9 @@ class Doubt(Struct):
     useless_run: between(Uint16, 0, RUN)  # number of labels for which it has been useless without interruption
     searching: between(Uint8, 0, 1)  # 1: the model is searching for the end of the nonsense
 
-    soon = MappingProxyType({"needed": 1, "lived": SETTLED + 1, "useless_run": RUN - 1})
+    soon = MappingProxyType(
+        {"label_size": 0.5, "error_size": 1.0, "needed": 1, "lived": SETTLED + 1, "useless_run": RUN - 1}
+    )
 
 
 class DoubtWork(Struct):

@@ -72,7 +72,7 @@ class Struct:
     field's numbers are zero while the program's count is 0.
     units: (field, parameter, power) for each field whose numbers are proportional to this power of a parameter.  When the
     parameter changes, a factor converts the field.
-    soon: count -> its value, a number or a parameter, just before an event that takes too many samples for a self-test.
+    soon: field -> its value, a number or a parameter, just before an event that takes too many samples for a self-test.
     """
 
     fields: dict[str, Array]

@@ -456,7 +456,8 @@ class Streaming(KernelEstimator):
             return
         names, remedies = {each.name for each in met}, []
         if names & {"RESTARTED", "REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}:
-            remedies.append(f"learning diverged, or labels had nothing to do with their inputs: {self._remedy()}")
+            unrelated = ", or labels had nothing to do with their inputs" if "RESTARTED" in names else ""
+            remedies.append(f"learning diverged{unrelated}: {self._remedy()}")
         if "REFUSED_INPUT" in names:
             missing = ", or leave out samples whose inputs are all missing" if spec.completes else ""
             remedies.append(f"raise input_max_abs from {self._limits}{missing}")

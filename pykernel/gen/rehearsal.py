@@ -257,8 +257,8 @@ def _steps(spec: Spec) -> tuple[int, int, int]:
     return max(2 * KINDS, rehearsed + min(waits, most) + KINDS) + tail, tail, answered
 
 
-def armed(spec: Spec, layout: Layout, plan: Sequence) -> list[tuple[int, str, int]]:
-    """Return (step, field, value) for each count that the self-test advances, because the sequence is too short for it."""
+def armed(spec: Spec, layout: Layout, plan: Sequence) -> list[tuple[int, str, Any]]:
+    """Return (step, field, value) for each field that the self-test advances, because the sequence is too short for it."""
     soon = {name: given for struct in spec.program.persistent for name, given in struct.soon.items()}
     steps = {"commissioning": (plan.moved, getattr(spec.config, "commissioning", 0))}
     found = [(slot.name, soon[slot.name]) for slot in layout.slots if slot.name in soon]
@@ -553,7 +553,10 @@ def _of_calls(
         "told": 4 + answer_bytes(spec),
         "asked": ", ".join(f"0x{mask:X}" for mask in calls.kinds),
         "events": calls.events,
-        "armed": armed(spec, layout, plan),
+        "armed": [
+            (step, name, value if isinstance(value, int) else number(value, spec.real))
+            for step, name, value in armed(spec, layout, plan)
+        ],
         "guards": [(slot.name, slot.array.scalar.dtype(spec.real).itemsize - 1, mask) for slot, mask in calls.guards],
         "place": unsigned(layout.nbytes),
         "struck": calls.struck,

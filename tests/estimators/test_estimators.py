@@ -361,7 +361,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     assert np.abs(model.predict(x) - 1).max() < 0.1
     with pytest.warns(
         UserWarning,
-        match=" of 2,000 updates were refused: learning diverges: lower prior_variance, or scale the inputs to magnitudes near 1",
+        match=" of 2,000 updates were refused: learning diverged: lower prior_variance, or scale the inputs to magnitudes near 1",
     ):
         model = BudgetedKernelRegressor(rule="rls", prior_variance=1e18, label_max_abs=10.0).fit(1e-9 * x, x[:, 0])
     assert model.status_counts_["REFUSED_WEIGHT"] > 0

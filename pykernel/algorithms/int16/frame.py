@@ -3,6 +3,7 @@
 Checking an input also converts it, so the rule always sees a converted copy.  No statistics of inputs are kept.
 """
 
+from types import MappingProxyType
 from typing import Any
 
 from pykernel.algorithms import doubt, elementary, expert, frame, inputs, interval, pending, stages
@@ -85,7 +86,7 @@ class Int16Doubt(Struct):
     useless_run: between(Uint16, 0, doubt.RUN)
     searching: between(Uint8, 0, 1)
 
-    soon = doubt.Doubt.soon
+    soon = MappingProxyType(doubt.Doubt.soon | {"label_size": 2**28, "error_size": 2**29})
 
 
 class Int16DoubtWork(Struct):

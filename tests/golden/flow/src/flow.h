@@ -33,7 +33,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1232u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0xBCA2D147u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0x4D9AB589u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0x17B9E553u /* all files in src/ must come from the same run of pykernel generate */
+#define FLOW_STAMP 0x85A0F92Au /* all files in src/ must come from the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xD155C3DEu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xEF62C01Fu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -2089,14 +2089,12 @@ int32_t machine_selftest(machine_t *s)
         }
         last = t.seed;
         machine_make_up(&t, kind, n >= 128);
-        if (n == 32) {
-            s->lived = 151; /* not after so many rows: the self-test is short */
-        }
-        if (n == 32) {
-            s->needed = 1; /* not after so many rows: the self-test is short */
-        }
-        if (n == 32) {
-            s->useless_run = 499; /* not after so many rows: the self-test is short */
+        if (n == 32) { /* not after so many rows: the self-test is short */
+            s->error_size = 1.0f;
+            s->label_size = 0.5f;
+            s->lived = 151;
+            s->needed = 1;
+            s->useless_run = 499;
         }
         for (uint32_t e = 0u; e < 9u; e++) {
             if (((int32_t)when[e] == n)) {
@@ -2132,5 +2130,5 @@ int32_t machine_selftest(machine_t *s)
         t.found = found;
     }
     machine_reset(s);
-    return (t.found == 0x27EA3E99u) ? MACHINE_DONE : MACHINE_BROKEN_BUILD;
+    return (t.found == 0x60F9737Fu) ? MACHINE_DONE : MACHINE_BROKEN_BUILD;
 }

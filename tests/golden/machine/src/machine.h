@@ -34,7 +34,7 @@ extern "C" {
 #define MACHINE_SNAPSHOT_BYTES 784u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0xF8B7AE5Fu /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0x66728C06u /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0xD155C3DEu /* all files in src/ must come from the same run of pykernel generate */
+#define MACHINE_STAMP 0xEF62C01Fu /* all files in src/ must come from the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

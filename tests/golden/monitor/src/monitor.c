@@ -2181,8 +2181,8 @@ int32_t monitor_selftest(monitor_t *s)
         }
         last = t.seed;
         monitor_make_up(&t, kind, (n >= 580) && (n < 728));
-        if (n == 580) {
-            s->age = 1500; /* not after so many rows: the self-test is short */
+        if (n == 580) { /* not after so many rows: the self-test is short */
+            s->age = 1500;
         }
         for (uint32_t e = 0u; e < 15u; e++) {
             if (((int32_t)when[e] == n)) {

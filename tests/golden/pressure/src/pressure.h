@@ -27,7 +27,7 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 400u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x9684DD47u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x63FC986Fu /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0x30A1311Fu /* all files in src/ must come from the same run of pykernel generate */
+#define PRESSURE_STAMP 0x93DD5A76u /* all files in src/ must come from the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
