@@ -381,6 +381,7 @@ def test_lines_of_text_are_read_too(line, tmp_path):
     assert report["damaged"] and cells(tmp_path / "first.csv")[3] == {"a": "3", "face": "0x1.8p1"}
 
 
+@pytest.mark.exhaustive
 def test_two_recorders_at_one_port_and_a_full_disk(line, tmp_path):
     ours, port = line
     first = Recording(port, str(tmp_path / "first.csv"))

@@ -182,6 +182,7 @@ def test_a_second_opinion(target, chain, emulator):
     assert report.rows[0]["emulator"] == emulator and report.rows[0]["selftest"] == "passed"
 
 
+@pytest.mark.exhaustive
 def test_a_learned_model_starts_on_the_target_where_the_host_ended():
     spec = spec_of("fklms")
     host = HostModel(spec)
@@ -260,6 +261,7 @@ def test_a_wrong_float_library_is_caught():
     assert report.ok == right and (report.rows[0]["selftest"] == "passed") == right
 
 
+@pytest.mark.exhaustive
 def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
     def compiled_too_early(*_args, **_how):
         raise AssertionError("refused after the compilation")
@@ -321,6 +323,7 @@ def test_the_search_finds_what_the_stream_did_not_and_repeats(m4f):
     assert again.instructions == first.instructions and status >= 0
 
 
+@pytest.mark.exhaustive
 def test_the_stack_is_within_gccs_bound():
     need("cortex-m4f", "gcc")
     (row,) = check_targets(spec_of(), ["cortex-m4f"], samples=150, chain="gcc", emulator="unicorn", tries=30).rows
