@@ -431,6 +431,7 @@ def test_a_cable_that_is_pulled_is_waited_for(tmp_path):
     assert code == 0 and (report["rows"], report["lost"]) == (20, 10)
 
 
+@pytest.mark.exhaustive
 def test_noise_and_a_flood_take_bounded_memory(tmp_path):
     """A socket whose end is the end of the recording."""
     server = socket.create_server(("127.0.0.1", 0))

@@ -708,6 +708,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys, monkeypatch):
     assert {state for *_, state in rows} <= {re.sub("<.*?>", "", cell) for cell in cells}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_what_is_beside_the_model_stays_and_is_checked_too(project, extra):
     """After a record, and when the folder is generated again."""
@@ -811,6 +812,7 @@ void log_hash(uint32_t hash) {{ last = hash; }}
 """
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 def test_the_loop_of_the_readme_is_one_that_learns(package, tmp_path):
     """It is compiled as it stands, with the examples' samples for the firmware's functions."""

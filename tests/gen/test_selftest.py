@@ -96,7 +96,7 @@ def test_the_self_tests_of_all_models_run_nearly_every_line():
     assert 1 - left / lines >= LEAST
 
 
-@pytest.mark.in_turn(22)
+@pytest.mark.exhaustive
 @NEEDS
 @pytest.mark.parametrize("name", GOLDENS)
 def test_the_evidence_counts_faults_that_a_self_test_notices(name, exhaustive, monkeypatch):

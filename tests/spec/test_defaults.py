@@ -254,7 +254,7 @@ RANGED = [(s, key) for s in sections() for key in keys_of(s) if any(map(takes_ra
 """Every key that takes ranges of names, read off the declarations."""
 
 
-@pytest.mark.in_turn(40)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("section", "key"), RANGED, ids=str)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_range_is_the_list_of_its_names(section: str, key: str, precision: str) -> None:

@@ -198,6 +198,7 @@ def test_a_learned_model_starts_on_the_target_where_the_host_ended():
 # --------------------------------------------------------------------------------------------- the checks bite
 
 
+@pytest.mark.exhaustive
 def test_contraction_is_caught():
     """With GCC, which needs a pragma of its own; zig never contracts."""
     target, chain, _ = need("cortex-m4f", "gcc")
@@ -306,6 +307,7 @@ def test_instructions_are_those_that_a_hook_in_python_sees(m4f):
         assert fast.instructions == slow.instructions == len(seen)
 
 
+@pytest.mark.exhaustive
 def test_the_search_finds_what_the_stream_did_not_and_repeats(m4f):
     target = find_target("cortex-m4f")
     spec = spec_of("fklms", n_max=12)
@@ -423,6 +425,7 @@ def spec_file(tmp_path):
     return str(path)
 
 
+@pytest.mark.exhaustive
 def test_the_command(spec_file, capsys):
     words = ("check", spec_file, "--target", "cortex-m4f", "--target", "cortex-m0plus", "--samples", "60")
     code, out, _ = run(capsys, *words, "--json")

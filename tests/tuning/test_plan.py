@@ -147,6 +147,7 @@ def test_what_is_measured_on_a_device_is_what_the_host_learned(target, precision
     assert found["update"]["max"] >= found["update"]["mean"] > found["predict"]["mean"] > 0 and found["stack_bytes"] > 0
 
 
+@pytest.mark.exhaustive
 def test_a_small_plan_for_a_target(folder, run):
     """One model, measured and compared there; its stack is part of the RAM."""
     pytest.importorskip("unicorn")
