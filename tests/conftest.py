@@ -31,7 +31,7 @@ sys.dont_write_bytecode = False
 gc.set_threshold(100_000, 20, 20)
 
 ROOT = Path(__file__).resolve().parent.parent
-ROTATED = {False: 40, True: 1}
+ROTATED = {False: 40, True: 3}
 """Whether a test has the mark "exhaustive" -> functions whose turn it is beside a commit.  The first take 0.3 CPU seconds, the others
 5 (docs' examples up to 60)."""
 # a busy machine is slow to draw examples, too
@@ -130,7 +130,7 @@ def in_its_turn(waiting: list[Any], turn: str) -> list[Any]:
 def _others(combinations: list[Any]) -> list[Any]:
     """Those that wait where one in ``part`` combinations runs: the next to run is the one whose values ran least so far."""
     arguments = combinations[0].get_closest_marker("in_turn").args
-    part = arguments[0] if arguments else 12
+    part = arguments[0] if arguments else 18
     # pytest's callspec.indices number combinations, not values; all combinations of a test share their values
     values = {item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in combinations}
     runs: Counter[tuple[str, int]] = Counter()

@@ -759,6 +759,7 @@ def test_a_plan_says_what_stands_in_for_missing_inputs(tmp_path, monkeypatch, ru
     assert told["hold"] < min(told["refuse"], told["mean"])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("command", ["plan", "fit", "table"])
 def test_a_first_line_of_numbers_is_no_header(command, tmp_path, monkeypatch, run):
     rng = np.random.default_rng(1)

@@ -40,6 +40,7 @@ def drawn(tmp_path: Path):
     return run
 
 
+@pytest.mark.exhaustive
 def test_a_night_keeps_what_it_finds_and_tries_it_first(drawn, tmp_path):
     first, told = drawn("--exhaustive")
     assert "@reproduce_failure(" in told and "number=1000" in told

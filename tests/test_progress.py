@@ -51,6 +51,7 @@ class Notebook(nbclient.NotebookClient):
         return [m["content"]["data"]["text/html"] for m in self.messages[cell] if m["msg_type"] in kinds]
 
 
+@pytest.mark.exhaustive
 def test_a_notebook_has_one_bar_that_changes_in_place_and_goes(tmp_path: Path) -> None:
     done = Notebook(tmp_path, SLOW, "time.sleep(1.2)", "import sys; assert 'ipywidgets' not in sys.modules")
     (bar,) = done.nb.cells[0].outputs

@@ -381,6 +381,7 @@ def test_lines_of_text_are_read_too(line, tmp_path):
     assert report["damaged"] and cells(tmp_path / "first.csv")[3] == {"a": "3", "face": "0x1.8p1"}
 
 
+@pytest.mark.exhaustive
 def test_two_recorders_at_one_port_and_a_full_disk(line, tmp_path):
     ours, port = line
     first = Recording(port, str(tmp_path / "first.csv"))
@@ -430,6 +431,7 @@ def test_a_cable_that_is_pulled_is_waited_for(tmp_path):
     assert code == 0 and (report["rows"], report["lost"]) == (20, 10)
 
 
+@pytest.mark.exhaustive
 def test_noise_and_a_flood_take_bounded_memory(tmp_path):
     """A socket whose end is the end of the recording."""
     server = socket.create_server(("127.0.0.1", 0))

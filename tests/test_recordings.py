@@ -523,7 +523,7 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     assert not Path("o3").exists()
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ['[label]\ncolumn = "y"\n', "[novelty]\nwarmup = 100\n"])
 def test_several_machines_with_a_signal_are_planned_together(tmp_path, kind):
     """Each machine's steps are those of its own rows: no window spans two."""

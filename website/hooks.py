@@ -74,11 +74,11 @@ def on_files(files: Any, config: Any) -> Any:
     for name in ASSETS:
         add(name, abs_src_path=str(ROOT / "website" / name))
     with ThreadPoolExecutor() as pool:  # each runs a process of its own
-        pages = [*pool.map(executed, NOTEBOOKS)]
+        pages = pool.map(executed, NOTEBOOKS)
+        add("live.html", content=front_page())
     for path, (markdown, outputs) in zip(NOTEBOOKS, pages, strict=True):
         OUTPUTS[f"{path.stem}.md"] = outputs
         add(f"{path.stem}.md", content=markdown)
-    add("live.html", content=front_page())
     add("spec.schema.json", content=schema())
     for name, page in PYTHON.items():
         add(page, content=f"::: {pykernel._HOMES.get(name, 'pykernel')}.{name}\n")

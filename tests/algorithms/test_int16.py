@@ -395,6 +395,7 @@ def test_a_count_is_of_the_range_and_not_of_the_distance_to_zero() -> None:
     assert wrong[None] < 2**-10 and wrong[0.0] > 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "rule",
     [

@@ -34,6 +34,7 @@ def given(size: int, precision: str = "float64", ridge: float = 0.1, outputs: in
     )
 
 
+@pytest.mark.exhaustive
 def test_float32_does_not_drift_where_samples_no_longer_change_the_factor() -> None:
     # a right side that is rotated along is 2.6 % off after 8e6 samples, and goes on from there
     model, rng = HostModel(given(1, "float32")), np.random.default_rng(0)

@@ -147,6 +147,7 @@ def test_no_number_of_any_model_leaves_its_type(rule, seed):
     build(random_spec(np.random.default_rng(seed), rule, precision="int16"))
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("label", [{"max_abs": 1e-6}, {"outputs": 3, "max_abs": 1e6}, {"classes": list("ab")}], ids=str)
 @pytest.mark.parametrize(("dim", "reach"), [(1, 30.0), (2, 1e-4), (60, 1.0), (300, 0.5)])
 def test_nor_of_models_at_the_ends_of_the_scales(dim, reach, label):

@@ -65,6 +65,7 @@ def half_a_step(m: OnlineModel) -> None:
 HALVED = budgeted({hooks.propose: half_a_step, hooks.adapt: adapt_gradient, hooks.share_of_nearest: similarity})
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("when", ["after", "before"])
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_every_step_is_the_rule_s_own(technique: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:

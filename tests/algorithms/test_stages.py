@@ -167,7 +167,7 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
     assert spec.label.clip is None or twin.outlying >= 2
 
 
-@pytest.mark.in_turn
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("center", [False, True])
 def test_noise_is_estimated_by_what_the_model_leaves(center: bool, exhaustive: bool) -> None:
     """Each step is the one of a model that is told this noise; the noise is u / (1 - u) of the latest 300 labels."""

@@ -92,6 +92,7 @@ def refuses_overwritten(host, calls):
     host.memory.bytes[:] = np.frombuffer(sound, np.uint8)
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("model", [model for model in MODELS if model[2] not in ("plain", "staged")], ids=" ".join)
 def test_a_question_about_the_newest_features_is_called_after_what_it_tells(model):
     """``forecast`` is in the names of what forecasts, and in no other; none is a question about an x."""

@@ -81,6 +81,7 @@ def test_what_no_vector_uses_is_zero(rule: str) -> None:
     assert is_valid(model)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("frozen", "nystrom")])
 def test_no_call_leaves_an_array_whatever_a_count_says(rule: str, exhaustive: bool) -> None:
     """Each whole number of what is saved alone, as after a fault of the RAM; plain Python checks each place in an array."""

@@ -25,10 +25,10 @@ def tables(folder: Path, column: str) -> None:
         (folder / f"{name}.csv").write_text(f"a,b,{column}\n" + "".join(lines))
 
 
+@pytest.mark.exhaustive
 @needs("gcc")
 @pytest.mark.parametrize("precision", ["int16", "float32"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.in_turn
 def test_one_line_of_the_file_lets_a_trained_model_learn(
     kind: str, precision: str, tmp_path: Path, run: Any, one_build: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_class_that_a_fold_has_not_moves_no_other() -> None:
     assert alone.shape == (40, 1) and (alone > 0).all()
 
 
+@pytest.mark.exhaustive
 def test_who_names_no_model_gets_the_network_where_it_is_surely_better(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +111,7 @@ def test_who_names_no_model_gets_the_network_where_it_is_surely_better(
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("failure", [UserError("t: it cannot be held"), KeyboardInterrupt()])
 def test_where_the_network_fails_the_others_are_there(
     failure: BaseException, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -214,6 +214,7 @@ def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkey
     assert default(run, "flow.csv", "--label", "y", "-o", "m.toml", "--force")["instead"] == []  # it is small
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("surely", [2.0, -100.0])
 def test_in_place_of_a_large_model_a_few_vectors_are_taken_unless_they_are_surely_worse(
     surely: float, quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,9 @@ from pykernel.workflows.requests import COMMANDS as REQUESTS
 from tests.cli.test_workflows import MONITOR, SPEC
 from tests.support import ROOT
 
+pytestmark = pytest.mark.exhaustive
+"""About 35 commands run for these tests."""
+
 SIGNAL = 'name = "s"\n[signal]\nchannels = ["a", "b"]\nwindow = 8\nhop = 4\nfeatures = ["mean", "rms"]\n[label]\ncolumn = "y"\n'
 BOTH = 'name = "both"\n[input]\ncolumns = ["a"]\n[label]\ncolumns = ["b", "y"]\n[learning]\nrule = "nlms"\n'
 # commands in their order: later ones take what earlier ones have written

@@ -79,6 +79,7 @@ def test_rows_outside_of_the_training_are_told_with_what_becomes_of_them(
         assert f"over all rows, where {here:.4g} ± " in line and f" was promised{said}" in f"{line};"
 
 
+@pytest.mark.exhaustive
 def test_labels_in_small_units_are_scored_like_others(
     tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_learned_start_is_not_lost_by_generating_again(
     assert run("generate", "flow.toml", "-o", "out")[0] == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("one_build")
 def test_a_learned_project_is_checked_and_replayed_from_its_own_start(
     tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch

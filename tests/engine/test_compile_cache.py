@@ -292,6 +292,7 @@ def test_a_full_disk_or_no_cache_at_all_only_costs_time(toy, tmp_path):
     assert toy(script, XDG_CACHE_HOME=str(tmp_path / "file")) == "103.0 103.0\n"
 
 
+@pytest.mark.exhaustive
 def test_the_command_says_one_line_and_goes_on(tmp_path, exhaustive):
     """Numba's own cache stopped it: "interrupted" for an empty file, a traceback for one that was cut."""
     (tmp_path / "spec.toml").write_text(

@@ -125,6 +125,7 @@ def test_the_examples_run(module):
     assert result.attempted >= 5 and not result.failed
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", [kind for kind in ALL if is_regressor(kind())])
 @pytest.mark.filterwarnings("ignore:.*and a linear model's", "ignore:.*weights nearly cancel")
 def test_a_column_of_labels_is_predicted_as_a_column(kind):
@@ -251,6 +252,7 @@ def test_notebooks_and_pipelines_show_it(kind):
         assert list(model.set_output(transform="pandas").transform(x).columns) == list(names)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", [kind for kind in ALL if is_regressor(kind())])
 @pytest.mark.filterwarnings("ignore:.*and a linear model's", "ignore:.*weights nearly cancel")
 def test_a_constant_label_is_learned_beside_another_one_too(kind):

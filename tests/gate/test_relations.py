@@ -23,7 +23,7 @@ def walk(relations, content, seed):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.in_turn(27)
+@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("rule, precision, stage", [each for each in MODELS if each[0] not in RECIPES])
 def test_declared_models(rule, precision, stage):
     walk(RELATIONS | DECLARED, MODELS[rule, precision, stage], 0)

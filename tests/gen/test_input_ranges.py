@@ -27,6 +27,7 @@ SPECS = {
 }
 
 
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("kind", SPECS)
 def test_the_device_refuses_the_next_number_beyond_each_end(kind, precision):

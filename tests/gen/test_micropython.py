@@ -280,6 +280,7 @@ def run(*words, code=0):
     assert ended.value.code == code
 
 
+@pytest.mark.exhaustive
 def test_a_folder_keeps_its_module(tmp_path, monkeypatch, one_build):
     """Generated again, and when a check is recorded; without --for no folder has it."""
     monkeypatch.chdir(tmp_path)

@@ -150,6 +150,7 @@ def test_every_build_file_that_can_switches_contraction_off(tmp_path):
     assert (tmp_path / "CMakeLists.txt").read_text().count("-ffp-contract=off") == 2
 
 
+@pytest.mark.exhaustive
 def test_text_from_a_spec_does_not_reach_the_packages():
     """Whatever columns are called, and whatever the folder's format is: only the model's name gets in."""
     hostile = [
@@ -674,6 +675,7 @@ def test_a_new_project_says_that_nothing_was_run(project):
     assert f"{figures['state_bytes']} bytes of state" in text
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("one_build")
 @pytest.mark.usefixtures("one_build")
 def test_a_check_is_recorded_with_what_was_run(project, capsys, monkeypatch):
@@ -706,6 +708,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys, monkeypatch):
     assert {state for *_, state in rows} <= {re.sub("<.*?>", "", cell) for cell in cells}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_what_is_beside_the_model_stays_and_is_checked_too(project, extra):
     """After a record, and when the folder is generated again."""
@@ -752,6 +755,7 @@ def test_a_check_is_not_recorded_where_it_says_nothing(project, tmp_path, capsys
     assert "was changed by hand" in capsys.readouterr().err and Path("flow/VALIDITY.md").read_text() == "mine\n"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("one_build")
 def test_a_failed_check_is_recorded_as_failed(project):
     report = check(project, samples=50, levels=("-O0",))
@@ -763,6 +767,7 @@ def test_a_failed_check_is_recorded_as_failed(project):
 # ------------------------------------------------------------------------------------------------- the examples
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 @pytest.mark.parametrize(
     "labels", [{"label": {"column": "a"}}, {"label": {"classes": ["u", "v"]}}, {"novelty": {}}], ids=str
@@ -807,6 +812,7 @@ void log_hash(uint32_t hash) {{ last = hash; }}
 """
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 def test_the_loop_of_the_readme_is_one_that_learns(package, tmp_path):
     """It is compiled as it stands, with the examples' samples for the firmware's functions."""

@@ -51,7 +51,7 @@ def learned(spec, samples=200):
     return model.memory
 
 
-@pytest.mark.in_turn(54)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, tmp_path, exhaustive):

@@ -113,6 +113,7 @@ def test_without_frama_c_one_sentence_names_the_package(monkeypatch, tmp_path, c
     assert capsys.readouterr().err.count("apt install frama-c-base") == 1
 
 
+@pytest.mark.exhaustive
 @FRAMA_C
 def test_a_model_is_proved(tmp_path, capsys):
     (tmp_path / "m.toml").write_text(make_spec(RLS).to_toml())
@@ -136,6 +137,7 @@ def test_no_real_of_the_state_becomes_nan_or_infinite(tmp_path):
     assert not row["proved"] and (row["alarms"] or row["why"] == "may take weights out of its range")
 
 
+@pytest.mark.exhaustive
 @FRAMA_C
 def test_a_verdict_stands_beside_the_checks(tmp_path):
     spec = make_spec(RLS)

@@ -48,6 +48,7 @@ def test_it_is_valid_and_lists_every_file_of_the_firmware(model):
     assert "timestamp" not in text and "serialNumber" not in text
 
 
+@pytest.mark.exhaustive
 def test_it_follows_the_header_into_which_a_check_writes(tmp_path, one_build):
     spec = spec_of()
     generate(spec, tmp_path)

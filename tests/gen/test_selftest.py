@@ -96,7 +96,7 @@ def test_the_self_tests_of_all_models_run_nearly_every_line():
     assert 1 - left / lines >= LEAST
 
 
-@pytest.mark.in_turn(22)
+@pytest.mark.exhaustive
 @NEEDS
 @pytest.mark.parametrize("name", GOLDENS)
 def test_the_evidence_counts_faults_that_a_self_test_notices(name, exhaustive, monkeypatch):
@@ -117,6 +117,7 @@ def test_the_evidence_counts_faults_that_a_self_test_notices(name, exhaustive, m
     assert count == 1 and not blind.reached and blind.lines
 
 
+@pytest.mark.exhaustive
 @NEEDS
 def test_a_changed_operation_is_noticed():
     effective, missed = effective_and_missed(golden("pressure"), 8)
@@ -154,6 +155,7 @@ def test_a_self_test_that_is_not_called_costs_no_flash(tmp_path):
     assert own <= symbols[True] and not own & symbols[False]
 
 
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("level", ["-O2", "-O3", "-Os"])
 @pytest.mark.parametrize("name", GOLDENS)
 def test_the_self_test_runs_the_functions_that_the_firmware_calls(name, level, tmp_path):

@@ -98,6 +98,7 @@ def changed(spec: Spec, **sections: Any) -> Spec:
     return make_spec({**spec.model_dump(exclude_unset=True), **sections})
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", APART)
 def test_devices_that_know_a_part_each_know_all_together(name: str) -> None:
     """More than the best of them.  The merged state goes on learning, and the same states give the same bytes in any order."""

@@ -1349,6 +1349,7 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
     )
 
 
+@pytest.mark.exhaustive
 def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
     before = load_spec_of(run, "gate.onnx", "whole.toml", *NAMES)
     words = ["import", "gate.onnx", *NAMES, "-o", "gate.toml", "--vectors", "6"]

@@ -115,6 +115,7 @@ def test_a_network_is_what_the_reference_computes(layer, tmp_path):
 TARGETS = ("numbers", "several", "two", "three", "text")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 def test_what_skl2onnx_writes_of_networks_is_the_estimator(tmp_path):
     """Each activation with each target, input type and kind of scaler, in turns."""

@@ -17,6 +17,7 @@ BOARDS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("board", BOARDS)
 def test_it_compiles_for_both_boards(board, tmp_path):
     need(BOARDS[board][0])

@@ -111,6 +111,7 @@ def test_the_monitor_of_the_tutorial(follow):
             assert np.mean((low <= late[sensor]) & (late[sensor] <= high)) > 0.99
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 @needs("cmake")
 @pytest.mark.usefixtures("one_build")

@@ -21,6 +21,7 @@ def made(script, folder):
     subprocess.run([sys.executable, EXAMPLE / script], cwd=folder, check=True, capture_output=True)
 
 
+@pytest.mark.exhaustive
 def test_the_head_of_the_laboratory_learns_the_field(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made("lab.py", tmp_path)
@@ -34,6 +35,7 @@ def test_the_head_of_the_laboratory_learns_the_field(tmp_path, monkeypatch):
     assert found.error < 0.25 * np.sqrt(np.mean((first.ravel() - rows[:, 5]) ** 2))
 
 
+@pytest.mark.exhaustive
 def test_the_last_layer_behind_another_runtime_is_the_networks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made("last_layer.py", tmp_path)

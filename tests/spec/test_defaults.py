@@ -254,7 +254,7 @@ RANGED = [(s, key) for s in sections() for key in keys_of(s) if any(map(takes_ra
 """Every key that takes ranges of names, read off the declarations."""
 
 
-@pytest.mark.in_turn(40)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("section", "key"), RANGED, ids=str)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_range_is_the_list_of_its_names(section: str, key: str, precision: str) -> None:
@@ -279,6 +279,7 @@ def test_a_range_is_the_list_of_its_names(section: str, key: str, precision: str
         assert build(listed).files == build(ranged).files
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("label", [{"column": "y"}, {"column": "y", "classes": ["a", "b"]}, None], ids=str)
 @pytest.mark.parametrize("named", [False, True])
 def test_a_model_above_its_ram_is_refused_where_it_is_used(label: Any, named: bool, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def test_the_command_prints_it(capsys):
     assert not stopped.value.code and json.loads(capsys.readouterr().out) == json.loads(json.dumps(SCHEMA))
 
 
+@pytest.mark.exhaustive
 def test_every_key_of_a_rule_is_in_its_schema_and_no_other():
     for rule in rules():
         base = {"name": "m", "input": {"dim": 2}, "learning": {"rule": rule}}

@@ -372,6 +372,7 @@ def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, An
         assert reach * reach * made.real.real(made.dim) < np.finfo(made.real.dtype).max
 
 
+@pytest.mark.exhaustive
 def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     full: dict[str, Any] = {
         "name": "flow",

@@ -278,6 +278,7 @@ def asked_of_every_command(run, spec, plan):
     return reports
 
 
+@pytest.mark.exhaustive
 def test_every_command_takes_it(tmp_path, monkeypatch, run, one_build):
     """plan varies its key, from what the key's declaration says."""
     monkeypatch.chdir(tmp_path)

@@ -223,6 +223,7 @@ def test_noise_alone_breaks_nothing_under_sanitizers(tmp_path: Path) -> None:
         line.close()
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 def test_the_command_and_its_log(on_this_pc: Path, tmp_path: Path, run: Any) -> None:
     """`check --board` at a terminal, with a record and a log; `replay` repeats the log."""

@@ -361,8 +361,8 @@ def test_a_counted_loop_on_an_avr_turns_as_often_as_its_counter_says(count):
     assert branch.address == 6 and branch.limit == (turns, 0)
 
 
+@pytest.mark.exhaustive
 @AVR
-@pytest.mark.in_turn(54)
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize("precision", MODELS)
 @pytest.mark.parametrize("technique", ["fklms", "nt", "mklms"])
@@ -389,6 +389,7 @@ def test_no_call_on_an_avr_takes_more_than_its_bound(technique, precision, level
     assert all(found[name].cycles <= near * cycles for name, (_, cycles) in most.items())
 
 
+@pytest.mark.exhaustive
 @AVR
 def test_the_bound_of_an_avr_is_reached():
     """A function without a choice takes exactly as many cycles; the driver's timer has its own beside them."""
@@ -518,6 +519,7 @@ def test_a_bound_that_is_too_low_is_caught(monkeypatch):
     assert "more than its bound of" in row["first_difference"]
 
 
+@pytest.mark.exhaustive
 def test_what_is_not_proved_is_refused_by_name(monkeypatch):
     need_gcc("cortex-m0plus")
     project = build(spec_of())

@@ -142,8 +142,8 @@ def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
     assert row["equal"] and row["state_hash"] == content["hash"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", COLUMNS)
-@pytest.mark.in_turn(18)
 def test_the_reports_figures_stand_beside(kind: str) -> None:
     """Those of ``simulate``, of the same rows; they change no other part of the page."""
     spec, x, y = given(kind)

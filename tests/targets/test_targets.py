@@ -182,6 +182,7 @@ def test_a_second_opinion(target, chain, emulator):
     assert report.rows[0]["emulator"] == emulator and report.rows[0]["selftest"] == "passed"
 
 
+@pytest.mark.exhaustive
 def test_a_learned_model_starts_on_the_target_where_the_host_ended():
     spec = spec_of("fklms")
     host = HostModel(spec)
@@ -197,6 +198,7 @@ def test_a_learned_model_starts_on_the_target_where_the_host_ended():
 # --------------------------------------------------------------------------------------------- the checks bite
 
 
+@pytest.mark.exhaustive
 def test_contraction_is_caught():
     """With GCC, which needs a pragma of its own; zig never contracts."""
     target, chain, _ = need("cortex-m4f", "gcc")
@@ -260,6 +262,7 @@ def test_a_wrong_float_library_is_caught():
     assert report.ok == right and (report.rows[0]["selftest"] == "passed") == right
 
 
+@pytest.mark.exhaustive
 def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
     def compiled_too_early(*_args, **_how):
         raise AssertionError("refused after the compilation")
@@ -304,6 +307,7 @@ def test_instructions_are_those_that_a_hook_in_python_sees(m4f):
         assert fast.instructions == slow.instructions == len(seen)
 
 
+@pytest.mark.exhaustive
 def test_the_search_finds_what_the_stream_did_not_and_repeats(m4f):
     target = find_target("cortex-m4f")
     spec = spec_of("fklms", n_max=12)
@@ -321,6 +325,7 @@ def test_the_search_finds_what_the_stream_did_not_and_repeats(m4f):
     assert again.instructions == first.instructions and status >= 0
 
 
+@pytest.mark.exhaustive
 def test_the_stack_is_within_gccs_bound():
     need("cortex-m4f", "gcc")
     (row,) = check_targets(spec_of(), ["cortex-m4f"], samples=150, chain="gcc", emulator="unicorn", tries=30).rows
@@ -420,6 +425,7 @@ def spec_file(tmp_path):
     return str(path)
 
 
+@pytest.mark.exhaustive
 def test_the_command(spec_file, capsys):
     words = ("check", spec_file, "--target", "cortex-m4f", "--target", "cortex-m0plus", "--samples", "60")
     code, out, _ = run(capsys, *words, "--json")

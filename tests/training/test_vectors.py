@@ -208,6 +208,7 @@ def test_the_bar_moves_forwards_only_from_start_to_start() -> None:
     assert len([part for part in told if 0.8 < part < 1.0]) > 5  # the later starts, too
 
 
+@pytest.mark.exhaustive
 def test_a_step_that_goes_too_far_is_taken_back_without_a_word() -> None:
     """Inputs with few values far out: numbers overflow on the way (numpy warned of that), and the model is finite."""
     rng = np.random.default_rng(21)

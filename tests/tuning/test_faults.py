@@ -347,6 +347,7 @@ def test_the_report_of_alarms_adds_up_and_blames_as_the_device_would(folder, run
     )
 
 
+@pytest.mark.exhaustive
 def test_hostile_tables_have_reports(folder, run, exhaustive):
     """A constant column, one that is never there, one with a huge value, and infinities: refused or told, never a crash."""
     x = np.column_stack([faulty()[:1500, :2], np.full(1500, 4.0), np.full(1500, np.nan)])

@@ -78,6 +78,7 @@ def numbers(folder):
 # ---------------------------------------------------------------------------------------------------------- the plan
 
 
+@pytest.mark.exhaustive
 def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(folder, run, exhaustive):
     trials = "10" if exhaustive else "5"
     words = ["plan", "data.csv", "--label", "y", "--jobs", "1", "--trials", trials]
@@ -146,6 +147,7 @@ def test_what_is_measured_on_a_device_is_what_the_host_learned(target, precision
     assert found["update"]["max"] >= found["update"]["mean"] > found["predict"]["mean"] > 0 and found["stack_bytes"] > 0
 
 
+@pytest.mark.exhaustive
 def test_a_small_plan_for_a_target(folder, run):
     """One model, measured and compared there; its stack is part of the RAM."""
     pytest.importorskip("unicorn")
@@ -259,7 +261,7 @@ def test_limits_are_kept_on_the_target(folder, run, exhaustive):
     assert found["verified"]["update"]["worst"] <= 60_000 and max(found["uses"].values()) <= 1
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("ram", [1000, 120])
 def test_the_first_trial_fits_the_ram_where_any_model_does(folder, run, ram):
     """The time may be over after it."""

@@ -27,14 +27,14 @@ The mean squared error on a sinc function was 2e-5 with this ridge, and 1e5 with
 """
 
 FAILS = {
-    ("nt", "fklms"): 3.10e4,
-    ("nt", "ls"): 1.69e0,
+    ("nt", "fklms"): 1.48e0,
+    ("nt", "ls"): 1.66e0,
     ("at", "fklms"): 1.18e17,
     ("at", "ls"): 3.38e12,
     ("lsreg", "fklms"): 1.95e12,
-    ("lsridge", "fklms"): 1.10e10,
-    ("fklms", "fklms"): 3.15e5,
-    ("fmklms", "fklms"): 8.47e2,
+    ("lsridge", "fklms"): 6.23e6,
+    ("fklms", "fklms"): 1.63e4,
+    ("fmklms", "fklms"): 1.16e-01,
     ("afmklms", "none"): 4.22e-01,
     ("afmklms", "fklms"): 4.38e17,
     ("afmklms", "bounded"): 1.59e-01,
@@ -46,7 +46,7 @@ measured."""
 def failure(pair: tuple[str, str]) -> str:
     """Say that a pair of ``FAILS`` fails."""
     return (
-        f"{pair[0]} with projection {pair[1]} fails: its largest mean squared error in two tests was {FAILS[pair]:g} "
+        f"{pair[0]} with projection {pair[1]} diverges or learns little: its largest mean squared error in two tests was {FAILS[pair]:g} "
         "(docs/data/pairs.csv), and always predicting 0 has errors of 0.13 and 0.81 in these tests; force = true allows it"
     )
 
