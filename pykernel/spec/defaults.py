@@ -66,11 +66,12 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
     pairs = 5 * d + 29 if sections.get("mixture", {}).get("blocks") else (d + 1) * (d + 2) // 2
     matrices = m // each * (block * (block + 1) // 2 + 2 * block) if each else 2 * m
     stages = 4 * d + o * (d + 6) + 11 if classes else 7 * d + o * (d + 17) + 19
-    expert = pairs + 3 * d + o * (d + 6) + (2 * o + 10 if classes else 3) if mixed else 0
+    expert = pairs + 3 * d + o * (d + 6) + (2 * o + 10 if classes else 3) if mixed else 2 * o if classes else 0
     taken = number * (m * (d + 2 * o) + matrices + stages + expert)
     judged = 28 * pairs + o * 60 * (d + 1) if mixed else 0
     if classes:
-        return taken, round((m * (60 + 33 * d + 55 * o) + 400 * o + judged) * max(1, 31 * soft))
+        polls = (2 if mixed else 1) * 400 * o  # with a mixture, the probabilities before the sample is learned, too
+        return taken, round((m * (60 + 33 * d + 55 * o) + polls + judged) * max(1, 31 * soft))
     rule = o * (m // each) * (10 * block * block + 60 * block) if each else o * m * (24 * d + 40)
     twice = 2 * m * (100 + 5 * d)  # an outlying input is treated in two ways, with a prediction for each
     return taken, round((rule + twice + 150 * m + 100 * d + judged + 500 * o) * max(1, 34 * soft))
