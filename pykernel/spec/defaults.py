@@ -91,7 +91,7 @@ def whole_cost(at: Size, sections: Sections) -> Cost:
 def vectors_cost(at: Size, sections: Sections) -> Cost:
     """Cost of krls-t, from measurements with 8 to 64 vectors."""
     d, o, n, number, soft = at
-    stages = d * o + 11 * o + 11 if "label" in sections else 0
+    stages = d * o + 11 * o + 11 if "label" in sections else 2 * o
     taken = number * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 5 * o + 20 + stages)
     return taken, round((30 * n * n + (330 + 210 * o) * n) * max(1, 41 * soft))
 
