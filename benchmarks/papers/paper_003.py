@@ -233,7 +233,7 @@ def lines(plan: Plan, found: Sequence[Sequence[Mapping[str, list[float]]]]) -> I
     for row, blocks in zip(plan.rows, found, strict=True):
         runs = {key: np.concatenate([np.array(block[key], float) for block in blocks]) for key in blocks[0]}
         mse = runs["mse"]
-        diverged = (runs["refused"] > 0) | ~(mse <= tasks.DIVERGED)
+        diverged = (runs["lost"] > 0) | ~(mse <= tasks.DIVERGED)
         kept = mse[~diverged] if not diverged.all() else np.array([np.nan])
         yield {
             "experiment": row.experiment,

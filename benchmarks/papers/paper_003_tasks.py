@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.compare.tasks import sinc
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
@@ -20,10 +21,11 @@ from pykernel.spec.model import Spec, make_spec
 SIGMA, ETA, SAMPLES, PASSES = 0.5, 0.1, 100, 10
 """The report gives eta, samples and passes; sigma = 0.5 gives its reference error (the reference row of the results)."""
 GRID = np.linspace(-3, 3, 601)
-REFUSED_MULTIPLIER = -3
+STATUS = KLMS["real"].status
+LOST = STATUS.REFUSED_MULTIPLIER, STATUS.RESTARTED
 DISCARDED, REPLACED = 3, 2
 DIVERGED = 1.0
-"""A mean squared error above this, or one refused multiplier: the function to be learned is within 1 of zero."""
+"""A mean squared error above this, or a status of LOST: the function to be learned is within 1 of zero."""
 WITH_FACTOR = frozenset({"klms", "mklms", "sup", "ls", "lsreg", "lsridge"})
 
 
@@ -105,7 +107,7 @@ def summary(model: HostModel, statuses: np.ndarray) -> dict[str, float]:
         "mse": mse,
         "vectors": n,
         "largest": float(np.abs(model.memory.field("alpha")[:n]).max(initial=0.0)),
-        "refused": int(np.count_nonzero(statuses == REFUSED_MULTIPLIER)),
+        "lost": int(np.count_nonzero(np.isin(statuses, LOST))),
         "discarded": float(np.count_nonzero(statuses == DISCARDED) / moves) if moves else 0.0,
         "gap_min": float(gaps.min()),
         "gap_median": float(np.median(gaps)),

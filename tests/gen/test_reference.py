@@ -151,9 +151,8 @@ LEARNERS: dict[str, dict[str, Callable[[], Spec]]] = {
 
 def test_a_learner_of_a_paper() -> None:
     """Each commit draws another."""
-    assert {f"{paper}.md" for paper in LEARNERS} <= {path.name for path in DOCS.glob("paper-*.md")} and len(
-        LEARNERS
-    ) == 5
+    pages = {path.stem for path in DOCS.glob("paper-*.md")}
+    assert LEARNERS.keys() <= pages and len(LEARNERS) == 5
     drawn = functools.partial(min, key=lambda name: hashlib.sha256(f"{commit()} {name}".encode()).digest())
     name = drawn(LEARNERS[paper := drawn(LEARNERS)])
     statuses = in_numba(LEARNERS[paper][name](), 200).report([]).statuses
