@@ -31,7 +31,7 @@ sys.dont_write_bytecode = False
 gc.set_threshold(100_000, 20, 20)
 
 ROOT = Path(__file__).resolve().parent.parent
-ROTATED = {False: 40, True: 3}
+ROTATED = {False: 30, True: 2}
 """Whether a test has the mark "exhaustive" -> functions whose turn it is beside a commit.  The first take 0.3 CPU seconds, the others
 5 (docs' examples up to 60)."""
 # a busy machine is slow to draw examples, too

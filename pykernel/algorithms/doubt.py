@@ -10,11 +10,13 @@ The model is useful while its errors are below 3/4 of the labels' distances, and
 (classes: 1/2 and 3/4).  How many labels it needed until it was useful for the first time says how long it may take to learn:
 a trial has SETTLED labels more.  Until then, nothing is doubted.
 
-    trusting   If, after a trial, the model is useless for RUN labels without interruption, and its errors are also at least 4/3
-               of what they usually were while it was useful, it begins anew.
+    trusting   After a trial, the labels are counted for which the model is useless and its errors are at least 4/3 of what they
+               usually were while it was useful.  Any other label counts as one less, and when the model is useful, the count
+               begins again.  At RUN labels, the model begins anew.
     searching  The new model may be learning nonsense, too.  After each trial, it begins anew if it is still useless.  When it
-               becomes useful, the nonsense has ended: it begins anew for the last time, to forget what it has learned of the
-               nonsense, and is trusted.  If it is neither useless nor useful after a trial, it is trusted as it is.
+               becomes useful, or is no longer useless after two trials, the nonsense has ended: it begins anew for the last time,
+               to forget what it has learned of the nonsense, and is trusted.  A model that is useful as early as it can be has
+               learned nearly no nonsense; it is trusted as it is.
 
 A constant label, such as that of a machine that is switched off, raises no doubt: then the model's errors are small
 compared with its usual errors.
@@ -46,7 +48,7 @@ SETTLED = 150
 LOOKED = 64
 """Number of labels before a model can be useful while searching: with fewer labels, it may seem so by chance."""
 RUN = 500
-"""Number of consecutive useless labels after which the model begins anew."""
+"""Number of useless labels after which the model begins anew."""
 LIVED_MOST = 2**16 - 1
 """Labels are counted up to this number."""
 USEFUL, USELESS = 6, 7
@@ -85,7 +87,7 @@ class Doubt(Struct):
     )  # slow running mean of the errors' sizes while the model is useful
     lived: between(Uint16, 0, LIVED_MOST)  # number of labels since the model began
     needed: between(Uint16, 0, LIVED_MOST)  # its age when it was useful for the first time; 0: it was never useful
-    useless_run: between(Uint16, 0, RUN)  # number of labels for which it has been useless without interruption
+    useless_run: between(Uint16, 0, RUN)  # number of labels for which it has been useless, see above
     searching: between(Uint8, 0, 1)  # 1: the model is searching for the end of the nonsense
 
     soon = MappingProxyType(
@@ -186,12 +188,15 @@ def despairs(m: Doubting) -> Bool:
         if useful:
             m.usual_size[0] = toward(m, m.usual_size[0], error, True)
         doubtful = useless and m.lived[0] > trial and eighths(error, USEFUL) >= m.usual_size[0]
-        m.useless_run[0] = m.useless_run[0] + 1 if doubtful and m.useless_run[0] < RUN else 0
+        if useful:
+            m.useless_run[0] = 0
+        elif doubtful and m.useless_run[0] < RUN:
+            m.useless_run[0] += 1
+        elif m.useless_run[0] > 0:
+            m.useless_run[0] -= 1
         m.searching[0] = 1 if m.useless_run[0] == RUN else 0
         return m.searching[0] == 1
-    if useful and m.lived[0] >= LOOKED:
+    if (useful and m.lived[0] >= LOOKED) or (m.lived[0] >= 2 * trial and not useless):
         m.searching[0] = 0
-        return True
-    if m.lived[0] >= 2 * trial:
-        m.searching[0] = 1 if useless else 0
+        return m.lived[0] > LOOKED
     return useless and (m.lived[0] == trial or m.lived[0] >= 2 * trial)

@@ -33,7 +33,7 @@ from pykernel.algorithms.frame import Framed, Status, hear
 from pykernel.algorithms.packed import symmetric_downdate, symmetric_times
 from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.stages import PART_OF_LIMIT, PARTS, noise
-from pykernel.algorithms.vectors import all_zero, copy, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, plus_product, zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -210,7 +210,8 @@ def renew(m: SpectrumModel, block: Index) -> None:
 def tune(m: WavesModel) -> None:
     """Set the frequencies to their initial values.  O(N D)."""
     for i in range(len(m.frequencies)):
-        copy(m.start[i], m.frequencies[i], len(m.start[0]))
+        for j in range(len(m.start[0])):  # with ``copy``, the table would have to lie in RAM
+            m.frequencies[i, j] = m.start[i, j]
 
 
 @kernel

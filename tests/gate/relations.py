@@ -358,11 +358,14 @@ def a_delay_is_a_shift(case: Case) -> Iterator[str]:
 
 @relation(RELATIONS)
 def what_simulates_generates(case: Case) -> Iterator[str]:
-    """A spec that is accepted becomes C."""
+    """A spec that is accepted becomes C, whose tables lie in flash, on an AVR, too."""
     try:
-        build(case.spec)
+        files = build(case.spec).files
     except Exception as error:
         yield f"generating ends in {type(error).__name__}: {error}"
+        return
+    for table in re.findall(r"^static const (?!\w+_FLASH )[^;{]*?(\w+)\[", files[f"src/{case.spec.name}.c"], re.MULTILINE):
+        yield f"the table {table} would lie in RAM on an AVR"
 
 
 @relation(RELATIONS)
