@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x85A0F92Au)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xACD13440u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -210,7 +210,7 @@ const FLOW_FLASH float flow_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
 };
 
 /* frequencies before the first sample */
-static const float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
+static const FLOW_FLASH float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
     {-0.69999695f, 0.69999695f, 0.69999695f},
     {0.69999695f, -0.69999695f, 0.69999695f},
     {0.69999695f, 0.69999695f, -0.69999695f},
@@ -1030,7 +1030,12 @@ static void flow_tune(flow_t *s)
     FLOW_LOOP(21)
     for (int32_t i = 0; i < FLOW_FEATURES; i++) {
         FLOW_TURN(21)
-        flow_copy(flow_start[i], s->frequencies[i], FLOW_DIM);
+        /* with ``copy``, the table would have to lie in RAM */
+        FLOW_LOOP(22)
+        for (int32_t j = 0; j < FLOW_DIM; j++) {
+            FLOW_TURN(22)
+            s->frequencies[i][j] = flow_start[i][j];
+        }
     }
 }
 
@@ -1039,9 +1044,9 @@ static void flow_renew(flow_t *s, int32_t block)
 {
     flow_zero(s->covariance[block], FLOW_PACKED);
     int32_t at = 0;
-    FLOW_LOOP(22)
+    FLOW_LOOP(23)
     for (int32_t i = 0; i < FLOW_GROUP_SIZE; i++) {
-        FLOW_TURN(22)
+        FLOW_TURN(23)
         s->covariance[block][at + i] = flow_prior[i];
         at += i + 1;
     }
@@ -1051,9 +1056,9 @@ static void flow_renew(flow_t *s, int32_t block)
 static void flow_begin(flow_t *s)
 {
     flow_tune(s);
-    FLOW_LOOP(23)
+    FLOW_LOOP(24)
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        FLOW_TURN(23)
+        FLOW_TURN(24)
         flow_renew(s, block);
     }
 }
@@ -1062,20 +1067,20 @@ static void flow_begin(flow_t *s)
  * and O(N) for each output. */
 static void flow_keep_waves(flow_t *s, const float x[FLOW_DIM])
 {
-    FLOW_LOOP(24)
+    FLOW_LOOP(25)
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        FLOW_TURN(24)
+        FLOW_TURN(25)
         int32_t at = 0;
-        FLOW_LOOP(25)
+        FLOW_LOOP(26)
         for (int32_t k = 0; k < FLOW_GROUP; k++) {
-            FLOW_TURN(25)
+            FLOW_TURN(26)
             const int32_t i = (block * FLOW_GROUP) + k;
             const float turns = flow_phase(s, i, x);
             s->h[block][at] = flow_cosine(turns);
             s->h[block][at + 1] = flow_sine(turns);
-            FLOW_LOOP(26)
+            FLOW_LOOP(27)
             for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-                FLOW_TURN(26)
+                FLOW_TURN(27)
                 s->error[o] += (s->a[o][i] * s->h[block][at]) + (s->b[o][i] * s->h[block][at + 1]);
             }
             at += FLOW_DIM + 2;
@@ -1092,9 +1097,9 @@ static inline float flow_miss(float y, float value)
 /* Clip the label, then turn s->error from f(x) into the error y - f(x). */
 static void flow_hear(flow_t *s)
 {
-    FLOW_LOOP(27)
+    FLOW_LOOP(28)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(27)
+        FLOW_TURN(28)
         const float value = s->error[o];
         s->value[o] = value;
         s->most[o] += FLOW_LEAST_LIMIT * flow_absolute(value);
@@ -1122,9 +1127,9 @@ static void flow_measure(flow_t *s, int32_t o, float rate)
             const float part = flow_ratio(s->unit[o], wanted);
             /* rare large labels hardly change the mean square, but need weights that are in range only with the large
              * unit; so the large unit is kept */
-            FLOW_LOOP(28)
+            FLOW_LOOP(29)
             for (int32_t i = 0; i < FLOW_FEATURES; i++) {
-                FLOW_TURN(28)
+                FLOW_TURN(29)
                 s->a[o][i] = flow_bounded(part * s->a[o][i], FLOW_WEIGHT_MOST);
                 s->b[o][i] = flow_bounded(part * s->b[o][i], FLOW_WEIGHT_MOST);
             }
@@ -1141,9 +1146,9 @@ static float flow_noise(const flow_t *s)
         return FLOW_NOISE_FIRST;
     }
     float left = 0.0f;
-    FLOW_LOOP(29)
+    FLOW_LOOP(30)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(29)
+        FLOW_TURN(30)
         left += s->left_power[o];
     }
     const float u = flow_clipped(flow_ratio(left, s->label_power), 0.0f, 1.0f);
@@ -1186,17 +1191,17 @@ static void flow_symmetric_times(const float *p, const float *z, float *out, int
         alone = 1;
     }
     int32_t row = alone;
-    FLOW_LOOP(30)
+    FLOW_LOOP(31)
     for (int32_t i = alone; i < rows; i += 2) {
-        FLOW_TURN(30)
+        FLOW_TURN(31)
         const int32_t after = row + i + 1;
         const float a = z[i];
         const float b = z[i + 1];
         float first = (p[row + i] * a) + (p[after + i] * b);
         float second = (p[after + i] * a) + (p[after + i + 1] * b);
-        FLOW_LOOP(31)
+        FLOW_LOOP(32)
         for (int32_t j = 0; j < i; j++) {
-            FLOW_TURN(31)
+            FLOW_TURN(32)
             first += p[row + j] * z[j];
             second += p[after + j] * z[j];
             out[j] += (p[row + j] * a) + (p[after + j] * b);
@@ -1211,13 +1216,13 @@ static void flow_symmetric_times(const float *p, const float *z, float *out, int
 static float flow_spread(flow_t *s, int32_t o, int32_t block, const float x[FLOW_DIM])
 {
     int32_t at = 0;
-    FLOW_LOOP(32)
+    FLOW_LOOP(33)
     for (int32_t k = 0; k < FLOW_GROUP; k++) {
-        FLOW_TURN(32)
+        FLOW_TURN(33)
         const float bend = flow_slope(s, o, (block * FLOW_GROUP) + k, block, at);
-        FLOW_LOOP(33)
+        FLOW_LOOP(34)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
-            FLOW_TURN(33)
+            FLOW_TURN(34)
             s->h[block][at + 2 + j] = bend * (FLOW_INVERSE_WIDTH * x[j]);
         }
         at += FLOW_DIM + 2;
@@ -1251,15 +1256,15 @@ static void flow_symmetric_downdate(float *p, const float *g, float share, int32
         alone = 1;
     }
     int32_t row = alone;
-    FLOW_LOOP(34)
+    FLOW_LOOP(35)
     for (int32_t i = alone; i < rows; i += 2) {
-        FLOW_TURN(34)
+        FLOW_TURN(35)
         const int32_t after = row + i + 1;
         const float step = share * g[i];
         const float other = share * g[i + 1];
-        FLOW_LOOP(35)
+        FLOW_LOOP(36)
         for (int32_t j = 0; j < (i + 1); j++) {
-            FLOW_TURN(35)
+            FLOW_TURN(36)
             const float both = g[j];
             p[row + j] = (FLOW_FORGETTING * p[row + j]) - (step * both);
             p[after + j] = (FLOW_FORGETTING * p[after + j]) - (other * both);
@@ -1280,9 +1285,9 @@ static void flow_downdate(flow_t *s, int32_t block, float inverse)
     flow_symmetric_downdate(s->covariance[block], s->g[block], FLOW_FORGETTING * inverse, FLOW_GROUP_SIZE);
     bool sound = true;
     int32_t at = 0;
-    FLOW_LOOP(36)
+    FLOW_LOOP(37)
     for (int32_t i = 0; i < FLOW_GROUP_SIZE; i++) {
-        FLOW_TURN(36)
+        FLOW_TURN(37)
         const float given = FLOW_RENEWAL * flow_prior[i];
         const float p = s->covariance[block][at + i] + given;
         s->covariance[block][at + i] = p;
@@ -1300,9 +1305,9 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
 {
     float s = FLOW_NOISE;
     s = flow_noise(m);
-    FLOW_LOOP(37)
+    FLOW_LOOP(38)
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        FLOW_TURN(37)
+        FLOW_TURN(38)
         float more = flow_spread(m, o, block, x);
         /* h'P h can be negative only if memory was overwritten; a negative diagonal element then makes downdate() reset
          * the block */
@@ -1314,19 +1319,19 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
         s += more;
     }
     const float inverse = flow_ratio(1.0f, s);
-    FLOW_LOOP(38)
+    FLOW_LOOP(39)
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        FLOW_TURN(38)
+        FLOW_TURN(39)
         int32_t at = 0;
-        FLOW_LOOP(39)
+        FLOW_LOOP(40)
         for (int32_t k = 0; k < FLOW_GROUP; k++) {
-            FLOW_TURN(39)
+            FLOW_TURN(40)
             const int32_t i = (block * FLOW_GROUP) + k;
             const float step = e * inverse;
             flow_move(m, o, i, step * m->g[block][at], step * m->g[block][at + 1]);
-            FLOW_LOOP(40)
+            FLOW_LOOP(41)
             for (int32_t j = 0; j < FLOW_DIM; j++) {
-                FLOW_TURN(40)
+                FLOW_TURN(41)
                 flow_retune(m, i, j, FLOW_SHARE * (step * m->g[block][at + 2 + j]));
             }
             at += FLOW_DIM + 2;
@@ -1343,9 +1348,9 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     }
     flow_zero(s->error, FLOW_OUTPUTS);
     flow_keep_waves(s, x);
-    FLOW_LOOP(41)
+    FLOW_LOOP(42)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(41)
+        FLOW_TURN(42)
         /* this product has the same bits as in weigh() */
         s->error[o] = FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * s->unit[o] * s->error[o]);
     }
@@ -1354,9 +1359,9 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
         s->counted++;
     }
     const float rate = 2.0f / ((float)s->counted + 1.0f);
-    FLOW_LOOP(42)
+    FLOW_LOOP(43)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(42)
+        FLOW_TURN(43)
         flow_measure(s, o, rate);
         if (s->unit[o] > 0.0f) {
             const float e = flow_bounded(flow_ratio(s->error[o] * FLOW_LABEL_UNIT, s->unit[o]),
@@ -1381,9 +1386,9 @@ static void flow_recall(flow_t *s, const float x[FLOW_DIM], const float k[FLOW_O
 {
     flow_copy(k, s->answered, FLOW_OUTPUTS);
     flow_combine(s, x, s->answered);
-    FLOW_LOOP(43)
+    FLOW_LOOP(44)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(43)
+        FLOW_TURN(44)
         s->answered[o] = flow_blended(s, o, s->answered[o], s->expert_answer[o]);
     }
 }
@@ -1414,9 +1419,9 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
             s->compared++;
         }
         const float rate = 2.0f / (float)s->compared;
-        FLOW_LOOP(44)
+        FLOW_LOOP(45)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            FLOW_TURN(44)
+            FLOW_TURN(45)
             float said = k[o];
             float added = s->given_lead[o];
             float expert = s->expert_answer[o];
@@ -1454,9 +1459,9 @@ static void flow_judge_rule(flow_t *s, const float y[FLOW_OUTPUTS], const float 
         s->answers_judged++;
     }
     const float rate = 2.0f / ((float)s->answers_judged + 1.0f);
-    FLOW_LOOP(45)
+    FLOW_LOOP(46)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(45)
+        FLOW_TURN(46)
         float left = r[o];
         float said = k[o];
         if (s->verdict == 1) {
@@ -1479,17 +1484,17 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
     if (s->verdict <= 1) {
         flow_judge_rule(s, y, r, k);
     }
-    FLOW_LOOP(46)
+    FLOW_LOOP(47)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(46)
+        FLOW_TURN(47)
         const float left = flow_bounded((r[o] - k[o]) * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
         s->left_power[o] = flow_clipped(s->left_power[o] + (rate * ((left * left) - s->left_power[o])), 0.0f,
                 FLOW_LARGEST_POWER);
     }
     float spread = 0.0f;
-    FLOW_LOOP(47)
+    FLOW_LOOP(48)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(47)
+        FLOW_TURN(48)
         float away = y[o];
         away = y[o] - s->center[o];
         away = away * FLOW_LABEL_UNIT;
@@ -1504,15 +1509,15 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
 static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float r[FLOW_OUTPUTS], const float k[FLOW_OUTPUTS])
 {
-    FLOW_LOOP(48)
-    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(48)
-        s->learned[o] = y[o];
-    }
-    bool outlying = false;
     FLOW_LOOP(49)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(49)
+        s->learned[o] = y[o];
+    }
+    bool outlying = false;
+    FLOW_LOOP(50)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(50)
         if ((r[o] >= (k[o] + s->most[o])) || (r[o] <= (k[o] - s->most[o]))) {
             outlying = true;
             /* the clipped label is near the prediction, which may be outside the range of labels */
@@ -1525,13 +1530,13 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     }
     flow_judge(s, s->learned, r, k, 2.0f / ((float)s->judged + 1.0f));
     const float share = flow_ratio(FLOW_LINEAR_ETA, flow_plus_product(1.0f, x, x, FLOW_DIM));
-    FLOW_LOOP(50)
+    FLOW_LOOP(51)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(50)
+        FLOW_TURN(51)
         const float step = share * r[o];
-        FLOW_LOOP(51)
+        FLOW_LOOP(52)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
-            FLOW_TURN(51)
+            FLOW_TURN(52)
             s->slopes[o][j] = flow_bounded(s->slopes[o][j] + (step * x[j]), FLOW_LINEAR_LIMIT);
         }
         s->slopes[o][FLOW_DIM] = flow_bounded(s->slopes[o][FLOW_DIM] + step, FLOW_LINEAR_LIMIT);
@@ -1542,9 +1547,9 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
 /* Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule. */
 static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
 {
-    FLOW_LOOP(52)
+    FLOW_LOOP(53)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(52)
+        FLOW_TURN(53)
         s->label[o] = s->y[o];
     }
     flow_remain(s, x, s->label, s->y);
@@ -1563,9 +1568,9 @@ static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
  * gain: the result of try_otherwise(). */
 static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
 {
-    FLOW_LOOP(53)
+    FLOW_LOOP(54)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(53)
+        FLOW_TURN(54)
         if (flow_outlies(s, x, j)) {
             const float better = (s->evidence[j] > FLOW_EVIDENCE_NEEDED) ? -gain : gain;
             s->evidence[j] = flow_bounded(s->evidence[j] + (FLOW_EVIDENCE_RATE * (better - s->evidence[j])),
@@ -1580,23 +1585,23 @@ static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
  * O(D). */
 static void flow_fix_units(flow_t *s)
 {
-    FLOW_LOOP(54)
+    FLOW_LOOP(55)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(54)
+        FLOW_TURN(55)
         s->expert_offset[j] = s->mean[j];
         s->expert_scale[j] = 1.0f;
         if (s->variance[j] > 0.0f) {
             s->expert_scale[j] = s->scale[j];
         }
     }
-    FLOW_LOOP(55)
+    FLOW_LOOP(56)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(55)
+        FLOW_TURN(56)
         s->expert_center[o] = s->center[o];
     }
-    FLOW_LOOP(56)
+    FLOW_LOOP(57)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-        FLOW_TURN(56)
+        FLOW_TURN(57)
         s->pivots[j] = FLOW_EXPERT_VARIANCE;
     }
     s->compared = 1;
@@ -1608,35 +1613,35 @@ static void flow_fix_units(flow_t *s)
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks. */
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
 {
-    FLOW_LOOP(57)
+    FLOW_LOOP(58)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-        FLOW_TURN(57)
+        FLOW_TURN(58)
         s->gained[j] = flow_in_units(s, x, j);
     }
     /* f = U' phi replaces phi, from the last element down */
     int32_t begin = 0;
     const int32_t place = FLOW_EXPERT - begin;
     int32_t column = (28 * flow_floor_shift(begin, 3)) + flow_floor_shift(place * (place - 1), 1);
-    FLOW_LOOP(58)
+    FLOW_LOOP(59)
     for (int32_t t = 0; t < FLOW_EXPERT; t++) {
-        FLOW_TURN(58)
+        FLOW_TURN(59)
         const int32_t last = FLOW_EXPERT - 1 - t;
         if (last < begin) {
             begin = begin - 8;
         }
         column = column - (last - begin);
         float total = s->gained[last];
-        FLOW_LOOP(59)
+        FLOW_LOOP(60)
         for (int32_t i = 0; i < (last - begin); i++) {
-            FLOW_TURN(59)
+            FLOW_TURN(60)
             total += upper[column + i] * s->gained[begin + i];
         }
         s->gained[last] = total;
     }
     float known = FLOW_EXPERT_FORGETTING;
-    FLOW_LOOP(60)
+    FLOW_LOOP(61)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-        FLOW_TURN(60)
+        FLOW_TURN(61)
         /* element j changes from f_j to D_j f_j, and its part of P phi is added to the elements before it */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
@@ -1646,9 +1651,9 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
                 FLOW_PIVOT_LEAST, FLOW_EXPERT_VARIANCE);
         const float part = flow_ratio(f, before);
         s->gained[j] = v;
-        FLOW_LOOP(61)
+        FLOW_LOOP(62)
         for (int32_t i = 0; i < (j - begin); i++) {
-            FLOW_TURN(61)
+            FLOW_TURN(62)
             const float u = upper[column + i];
             upper[column + i] = flow_bounded(u - (s->gained[begin + i] * part), FLOW_FACTOR_MOST);
             s->gained[begin + i] += u * v;
@@ -1690,17 +1695,17 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
         const float whole = flow_sharpen(s, x, s->factor);
         const float inverse = flow_ratio(1.0f, whole);
         bool outlying = false;
-        FLOW_LOOP(62)
+        FLOW_LOOP(63)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            FLOW_TURN(62)
+            FLOW_TURN(63)
             float error = flow_to_learn(y[o], s->expert_answer[o]);
             const float most = flow_farthest_error(s, o);
             outlying = outlying || (flow_absolute(error) >= most);
             error = flow_bounded(error, most);
             const float step = error * inverse;
-            FLOW_LOOP(63)
+            FLOW_LOOP(64)
             for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-                FLOW_TURN(63)
+                FLOW_TURN(64)
                 s->expert_weights[o][j] = flow_bounded(s->expert_weights[o][j] + (step * s->gained[j]),
                         FLOW_EXPERT_LIMIT);
             }
@@ -1714,9 +1719,9 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
 static inline float flow_apart(const float a[FLOW_OUTPUTS], const float b[FLOW_OUTPUTS])
 {
     float most = 0.0f;
-    FLOW_LOOP(64)
+    FLOW_LOOP(65)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(64)
+        FLOW_TURN(65)
         const float size = flow_absolute(flow_bounded(a[o] - b[o], 2.0f * FLOW_LABEL_LIMIT));
         if (size > most) {
             most = size;
@@ -1757,9 +1762,9 @@ static bool flow_despairs(flow_t *s)
     const float away = flow_apart(s->label, s->label_mean);
     const int32_t trial = 150 + (int32_t)s->needed;
     s->lived = (uint16_t)(((int32_t)s->lived < 65535) ? ((int32_t)s->lived + 1) : 65535);
-    FLOW_LOOP(65)
+    FLOW_LOOP(66)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(65)
+        FLOW_TURN(66)
         s->label_mean[o] = flow_toward(s, s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
     }
     s->label_size = flow_toward(s, s->label_size, away, false);
@@ -1780,17 +1785,21 @@ static bool flow_despairs(flow_t *s)
         }
         const bool doubtful = useless && ((int32_t)s->lived > trial)
                 && (flow_eighths(error, 6) >= s->usual_size);
-        s->useless_run = (uint16_t)((doubtful && ((int32_t)s->useless_run < 500)) ? ((int32_t)s->useless_run
-                + 1) : 0);
+        if (useful) {
+            s->useless_run = (uint16_t)(0);
+        } else if (doubtful && ((int32_t)s->useless_run < 500)) {
+            s->useless_run = (uint16_t)((int32_t)s->useless_run + 1);
+        } else if ((int32_t)s->useless_run > 0) {
+            s->useless_run = (uint16_t)((int32_t)s->useless_run - 1);
+        } else {
+            /* nothing */
+        }
         s->searching = (uint8_t)(((int32_t)s->useless_run == 500) ? 1 : 0);
         return (int32_t)s->searching == 1;
     }
-    if (useful && ((int32_t)s->lived >= 64)) {
+    if ((useful && ((int32_t)s->lived >= 64)) || (((int32_t)s->lived >= (2 * trial)) && !useless)) {
         s->searching = (uint8_t)(0);
-        return true;
-    }
-    if ((int32_t)s->lived >= (2 * trial)) {
-        s->searching = (uint8_t)(useless ? 1 : 0);
+        return (int32_t)s->lived > 64;
     }
     return useless && (((int32_t)s->lived == trial) || ((int32_t)s->lived >= (2 * trial)));
 }
@@ -1798,108 +1807,108 @@ static bool flow_despairs(flow_t *s)
 /* Set the model's memory to zero, as it is before the first sample. */
 static void flow_clear(flow_t *s)
 {
-    FLOW_LOOP(66)
+    FLOW_LOOP(67)
     for (int32_t i = 0; i < FLOW_FEATURES; i++) {
-        FLOW_TURN(66)
-        FLOW_LOOP(67)
+        FLOW_TURN(67)
+        FLOW_LOOP(68)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
-            FLOW_TURN(67)
+            FLOW_TURN(68)
             s->frequencies[i][j] = 0.0f;
         }
     }
-    FLOW_LOOP(68)
+    FLOW_LOOP(69)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        FLOW_TURN(68)
-        FLOW_LOOP(69)
+        FLOW_TURN(69)
+        FLOW_LOOP(70)
         for (int32_t j = 0; j < FLOW_FEATURES; j++) {
-            FLOW_TURN(69)
+            FLOW_TURN(70)
             s->a[i][j] = 0.0f;
         }
     }
-    FLOW_LOOP(70)
+    FLOW_LOOP(71)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        FLOW_TURN(70)
-        FLOW_LOOP(71)
+        FLOW_TURN(71)
+        FLOW_LOOP(72)
         for (int32_t j = 0; j < FLOW_FEATURES; j++) {
-            FLOW_TURN(71)
+            FLOW_TURN(72)
             s->b[i][j] = 0.0f;
         }
     }
-    FLOW_LOOP(72)
+    FLOW_LOOP(73)
     for (int32_t i = 0; i < FLOW_GROUPS; i++) {
-        FLOW_TURN(72)
-        FLOW_LOOP(73)
+        FLOW_TURN(73)
+        FLOW_LOOP(74)
         for (int32_t j = 0; j < FLOW_PACKED; j++) {
-            FLOW_TURN(73)
+            FLOW_TURN(74)
             s->covariance[i][j] = 0.0f;
         }
-    }
-    FLOW_LOOP(74)
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        FLOW_TURN(74)
-        s->unit[i] = 0.0f;
     }
     FLOW_LOOP(75)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(75)
+        s->unit[i] = 0.0f;
+    }
+    FLOW_LOOP(76)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(76)
         s->power[i] = 0.0f;
     }
     s->counted = 0;
-    FLOW_LOOP(76)
-    for (int32_t i = 0; i < FLOW_DIM; i++) {
-        FLOW_TURN(76)
-        s->mean[i] = 0.0f;
-    }
     FLOW_LOOP(77)
     for (int32_t i = 0; i < FLOW_DIM; i++) {
         FLOW_TURN(77)
-        s->variance[i] = 0.0f;
+        s->mean[i] = 0.0f;
     }
     FLOW_LOOP(78)
     for (int32_t i = 0; i < FLOW_DIM; i++) {
         FLOW_TURN(78)
+        s->variance[i] = 0.0f;
+    }
+    FLOW_LOOP(79)
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        FLOW_TURN(79)
         s->scale[i] = 0.0f;
     }
     s->shock = 0.0f;
     s->observed = 0;
-    FLOW_LOOP(79)
-    for (int32_t i = 0; i < FLOW_DIM; i++) {
-        FLOW_TURN(79)
-        s->held_input[i] = 0.0f;
-    }
     FLOW_LOOP(80)
     for (int32_t i = 0; i < FLOW_DIM; i++) {
         FLOW_TURN(80)
-        s->evidence[i] = 0.0f;
+        s->held_input[i] = 0.0f;
     }
     FLOW_LOOP(81)
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
         FLOW_TURN(81)
-        s->center[i] = 0.0f;
+        s->evidence[i] = 0.0f;
     }
-    s->averaged = 0;
     FLOW_LOOP(82)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(82)
-        FLOW_LOOP(83)
+        s->center[i] = 0.0f;
+    }
+    s->averaged = 0;
+    FLOW_LOOP(83)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(83)
+        FLOW_LOOP(84)
         for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
-            FLOW_TURN(83)
+            FLOW_TURN(84)
             s->slopes[i][j] = 0.0f;
         }
-    }
-    FLOW_LOOP(84)
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        FLOW_TURN(84)
-        s->agreement[i] = 0.0f;
     }
     FLOW_LOOP(85)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(85)
-        s->strength[i] = 0.0f;
+        s->agreement[i] = 0.0f;
     }
     FLOW_LOOP(86)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(86)
+        s->strength[i] = 0.0f;
+    }
+    FLOW_LOOP(87)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(87)
         s->left_power[i] = 0.0f;
     }
     s->label_power = 0.0f;
@@ -1907,48 +1916,48 @@ static void flow_clear(flow_t *s)
     s->judged = 0;
     s->answers_judged = 0;
     s->frozen = 0;
-    FLOW_LOOP(87)
-    for (int32_t i = 0; i < FLOW_DIM; i++) {
-        FLOW_TURN(87)
-        s->expert_offset[i] = 0.0f;
-    }
     FLOW_LOOP(88)
     for (int32_t i = 0; i < FLOW_DIM; i++) {
         FLOW_TURN(88)
-        s->expert_scale[i] = 0.0f;
+        s->expert_offset[i] = 0.0f;
     }
     FLOW_LOOP(89)
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
         FLOW_TURN(89)
-        s->expert_center[i] = 0.0f;
+        s->expert_scale[i] = 0.0f;
     }
     FLOW_LOOP(90)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(90)
-        FLOW_LOOP(91)
+        s->expert_center[i] = 0.0f;
+    }
+    FLOW_LOOP(91)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(91)
+        FLOW_LOOP(92)
         for (int32_t j = 0; j < FLOW_EXPERT; j++) {
-            FLOW_TURN(91)
+            FLOW_TURN(92)
             s->expert_weights[i][j] = 0.0f;
         }
     }
-    FLOW_LOOP(92)
+    FLOW_LOOP(93)
     for (int32_t i = 0; i < FLOW_EXPERT; i++) {
-        FLOW_TURN(92)
+        FLOW_TURN(93)
         s->pivots[i] = 0.0f;
     }
-    FLOW_LOOP(93)
-    for (int32_t i = 0; i < ((FLOW_EXPERT * (FLOW_EXPERT - 1)) / 2); i++) {
-        FLOW_TURN(93)
-        s->factor[i] = 0.0f;
-    }
     FLOW_LOOP(94)
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+    for (int32_t i = 0; i < ((FLOW_EXPERT * (FLOW_EXPERT - 1)) / 2); i++) {
         FLOW_TURN(94)
-        s->model_power[i] = 0.0f;
+        s->factor[i] = 0.0f;
     }
     FLOW_LOOP(95)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(95)
+        s->model_power[i] = 0.0f;
+    }
+    FLOW_LOOP(96)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(96)
         s->expert_power[i] = 0.0f;
     }
     s->expert_shock = 0.0f;
@@ -1957,24 +1966,24 @@ static void flow_clear(flow_t *s)
     s->waited = 0;
     s->last_wait = 0;
     s->mark = 0.0f;
-    FLOW_LOOP(96)
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        FLOW_TURN(96)
-        s->given_value[i] = 0.0f;
-    }
     FLOW_LOOP(97)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(97)
-        s->given_lead[i] = 0.0f;
+        s->given_value[i] = 0.0f;
     }
     FLOW_LOOP(98)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(98)
-        s->given_expert[i] = 0.0f;
+        s->given_lead[i] = 0.0f;
     }
     FLOW_LOOP(99)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
         FLOW_TURN(99)
+        s->given_expert[i] = 0.0f;
+    }
+    FLOW_LOOP(100)
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(100)
         s->label_mean[i] = 0.0f;
     }
     s->error_size = 0.0f;
@@ -2079,9 +2088,9 @@ static void flow_keep_parts(flow_t *s, const float x[FLOW_DIM], const float seen
 {
     flow_consult(s, x);
     flow_weigh(s, seen, s->given_value);
-    FLOW_LOOP(100)
+    FLOW_LOOP(101)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(100)
+        FLOW_TURN(101)
         s->given_lead[o] = flow_lead(s, seen, o);
         s->given_expert[o] = s->expert_answer[o];
     }
@@ -2141,9 +2150,9 @@ static inline float flow_strained(float part)
 static inline float flow_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;
-    FLOW_LOOP(101)
+    FLOW_LOOP(102)
     for (int32_t i = 0; i < 16; i++) {
-        FLOW_TURN(101)
+        FLOW_TURN(102)
         if (i < halvings) {
             shrunk = shrunk * 0.5f;
         }

@@ -33,7 +33,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1232u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0xBCA2D147u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0x4D9AB589u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0x85A0F92Au /* all files in src/ must come from the same run of pykernel generate */
+#define FLOW_STAMP 0xACD13440u /* all files in src/ must come from the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -133,7 +133,7 @@ typedef struct {
     float usual_size; /* slow running mean of the errors' sizes while the model is useful */
     uint16_t lived; /* number of labels since the model began */
     uint16_t needed; /* its age when it was useful for the first time; 0: it was never useful */
-    uint16_t useless_run; /* number of labels for which it has been useless without interruption */
+    uint16_t useless_run; /* number of labels for which it has been useless, see above */
     uint8_t searching; /* 1: the model is searching for the end of the nonsense */
     uint8_t reserved_doubt[1]; /* always zero: keeps the size a multiple of the largest member */
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */

@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x85A0F92Au)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xACD13440u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x92CD0D0Eu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xFEF95EE1u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1149,17 +1149,21 @@ static bool level_despairs(level_t *s)
         }
         const bool doubtful = useless && ((int32_t)s->lived > trial)
                 && (level_eighths(error, 6) >= s->usual_size);
-        s->useless_run = (uint16_t)((doubtful && ((int32_t)s->useless_run < 500)) ? ((int32_t)s->useless_run
-                + 1) : 0);
+        if (useful) {
+            s->useless_run = (uint16_t)(0);
+        } else if (doubtful && ((int32_t)s->useless_run < 500)) {
+            s->useless_run = (uint16_t)((int32_t)s->useless_run + 1);
+        } else if ((int32_t)s->useless_run > 0) {
+            s->useless_run = (uint16_t)((int32_t)s->useless_run - 1);
+        } else {
+            /* nothing */
+        }
         s->searching = (uint8_t)(((int32_t)s->useless_run == 500) ? 1 : 0);
         return (int32_t)s->searching == 1;
     }
-    if (useful && ((int32_t)s->lived >= 64)) {
+    if ((useful && ((int32_t)s->lived >= 64)) || (((int32_t)s->lived >= (2 * trial)) && !useless)) {
         s->searching = (uint8_t)(0);
-        return true;
-    }
-    if ((int32_t)s->lived >= (2 * trial)) {
-        s->searching = (uint8_t)(useless ? 1 : 0);
+        return (int32_t)s->lived > 64;
     }
     return useless && (((int32_t)s->lived == trial) || ((int32_t)s->lived >= (2 * trial)));
 }

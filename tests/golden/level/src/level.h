@@ -34,7 +34,7 @@ extern "C" {
 #define LEVEL_LABEL_SCALE 1048576 /* a label or a prediction of 1 is written as this number */
 #define LEVEL_CONFIG_HASH 0xDB4ED4D8u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0xECBB6B49u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x92CD0D0Eu /* all files in src/ must come from the same run of pykernel generate */
+#define LEVEL_STAMP 0xFEF95EE1u /* all files in src/ must come from the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

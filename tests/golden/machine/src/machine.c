@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xEF62C01Fu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xFADFF2F3u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -185,7 +185,7 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 1008u);
 #define MACHINE_CANCELLED 32.0f
 
 /* frequencies before the first sample */
-static const float machine_start[MACHINE_FEATURES][MACHINE_DIM] MACHINE_CONST = {
+static const MACHINE_FLASH float machine_start[MACHINE_FEATURES][MACHINE_DIM] MACHINE_CONST = {
     {0.53256226f, 0.36793518f},
     {0.76498413f, -1.1072388f},
     {-0.95947266f, 1.1513672f},
@@ -1093,7 +1093,12 @@ static void machine_tune(machine_t *s)
     MACHINE_LOOP(21)
     for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
         MACHINE_TURN(21)
-        machine_copy(machine_start[i], s->frequencies[i], MACHINE_DIM);
+        /* with ``copy``, the table would have to lie in RAM */
+        MACHINE_LOOP(22)
+        for (int32_t j = 0; j < MACHINE_DIM; j++) {
+            MACHINE_TURN(22)
+            s->frequencies[i][j] = machine_start[i][j];
+        }
     }
 }
 
@@ -1101,20 +1106,20 @@ static void machine_tune(machine_t *s)
  * and O(N) for each output. */
 static void machine_keep_waves(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(22)
+    MACHINE_LOOP(23)
     for (int32_t block = 0; block < MACHINE_GROUPS; block++) {
-        MACHINE_TURN(22)
+        MACHINE_TURN(23)
         int32_t at = 0;
-        MACHINE_LOOP(23)
+        MACHINE_LOOP(24)
         for (int32_t k = 0; k < MACHINE_GROUP; k++) {
-            MACHINE_TURN(23)
+            MACHINE_TURN(24)
             const int32_t i = (block * MACHINE_GROUP) + k;
             const float turns = machine_phase(s, i, x);
             s->h[block][at] = machine_cosine(turns);
             s->h[block][at + 1] = machine_sine(turns);
-            MACHINE_LOOP(24)
+            MACHINE_LOOP(25)
             for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-                MACHINE_TURN(24)
+                MACHINE_TURN(25)
                 s->error[o] += (s->a[o][i] * s->h[block][at]) + (s->b[o][i] * s->h[block][at + 1]);
             }
             at += MACHINE_DIM + 2;
@@ -1127,9 +1132,9 @@ static inline float machine_sharper(float sharp, const float f[MACHINE_OUTPUTS],
         const float p[MACHINE_OUTPUTS], const float y[MACHINE_OUTPUTS], float rate)
 {
     float slope = 0.0f;
-    MACHINE_LOOP(25)
+    MACHINE_LOOP(26)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(25)
+        MACHINE_TURN(26)
         const float off = p[o] - ((y[o] > 0.0f) ? 1.0f : 0.0f);
         slope += off * machine_odds(f[o], sharp, MACHINE_OUTPUTS);
     }
@@ -1163,21 +1168,21 @@ static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], floa
  * calibration.  O(N D), and O(N + D) for each output. */
 static void machine_tell_apart(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(26)
-    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(26)
-        s->error[o] = machine_level(s, o, x);
-    }
-    machine_keep_waves(s, x);
     MACHINE_LOOP(27)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(27)
-        s->surplus[o] = s->error[o];
+        s->error[o] = machine_level(s, o, x);
     }
-    machine_soften(s->surplus, 1.0f);
+    machine_keep_waves(s, x);
     MACHINE_LOOP(28)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(28)
+        s->surplus[o] = s->error[o];
+    }
+    machine_soften(s->surplus, 1.0f);
+    MACHINE_LOOP(29)
+    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
+        MACHINE_TURN(29)
         if (s->y[o] > 0.0f) {
             s->surplus[o] = s->surplus[o] - 1.0f;
         }
@@ -1196,9 +1201,9 @@ static inline float machine_miss(float y, float value)
 /* Clip the label, then turn s->error from f(x) into the error y - f(x). */
 static void machine_hear(machine_t *s)
 {
-    MACHINE_LOOP(29)
+    MACHINE_LOOP(30)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(29)
+        MACHINE_TURN(30)
         const float value = s->error[o];
         s->value[o] = value;
         s->error[o] = machine_miss(s->y[o], value);
@@ -1216,12 +1221,12 @@ static float machine_slope(const machine_t *s, int32_t o, int32_t i, int32_t blo
 static float machine_steepness(const machine_t *s)
 {
     float bends = 0.0f;
-    MACHINE_LOOP(30)
+    MACHINE_LOOP(31)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(30)
-        MACHINE_LOOP(31)
+        MACHINE_TURN(31)
+        MACHINE_LOOP(32)
         for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
-            MACHINE_TURN(31)
+            MACHINE_TURN(32)
             const float bend = machine_slope(s, o, i, i);
             bends += bend * bend;
         }
@@ -1249,9 +1254,9 @@ static void machine_retune(machine_t *s, int32_t i, int32_t j, float change)
 static void machine_descend(machine_t *s, const float x[MACHINE_DIM])
 {
     float square = 0.0f;
-    MACHINE_LOOP(32)
+    MACHINE_LOOP(33)
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(32)
+        MACHINE_TURN(33)
         const float z = MACHINE_INVERSE_WIDTH * x[j];
         square += z * z;
     }
@@ -1262,34 +1267,34 @@ static void machine_descend(machine_t *s, const float x[MACHINE_DIM])
     /* the denominator is |h|^2; each sinusoid adds 1 to it, because cos^2 + sin^2 = 1 */
     const float rate = machine_ratio(MACHINE_ETA, 1.0f + ((float)MACHINE_DIM * square)
             + (float)MACHINE_FEATURES);
-    MACHINE_LOOP(33)
+    MACHINE_LOOP(34)
     for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
-        MACHINE_TURN(33)
+        MACHINE_TURN(34)
         float bend = 0.0f;
-        MACHINE_LOOP(34)
-        for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-            MACHINE_TURN(34)
-            bend += s->surplus[o] * machine_slope(s, o, i, i);
-        }
         MACHINE_LOOP(35)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
             MACHINE_TURN(35)
+            bend += s->surplus[o] * machine_slope(s, o, i, i);
+        }
+        MACHINE_LOOP(36)
+        for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
+            MACHINE_TURN(36)
             float step = rate * s->surplus[o];
             machine_move(s, o, i, -(step * s->h[i][0]), -(step * s->h[i][1]));
         }
-        MACHINE_LOOP(36)
+        MACHINE_LOOP(37)
         for (int32_t j = 0; j < MACHINE_DIM; j++) {
-            MACHINE_TURN(36)
+            MACHINE_TURN(37)
             machine_retune(s, i, j, -(along * bend * (MACHINE_INVERSE_WIDTH * x[j])));
         }
     }
-    MACHINE_LOOP(37)
+    MACHINE_LOOP(38)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(37)
+        MACHINE_TURN(38)
         float step = rate * s->surplus[o];
-        MACHINE_LOOP(38)
+        MACHINE_LOOP(39)
         for (int32_t j = 0; j < MACHINE_DIM; j++) {
-            MACHINE_TURN(38)
+            MACHINE_TURN(39)
             s->plane[o][j] = machine_bounded(s->plane[o][j] - (step * (MACHINE_LINEAR_SHARE * x[j])),
                     MACHINE_WEIGHT_MOST);
         }
@@ -1331,9 +1336,9 @@ static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float 
         const float y[MACHINE_OUTPUTS])
 {
     float total = 0.0f;
-    MACHINE_LOOP(39)
+    MACHINE_LOOP(40)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(39)
+        MACHINE_TURN(40)
         const float off = p[o] - ((y[o] > 0.0f) ? 1.0f : 0.0f);
         total += off * off;
     }
@@ -1366,9 +1371,9 @@ static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
         const float others_wrong = machine_mistake(expert, s->polled, y);
         s->expert_sharpness = machine_sharper(other, expert, s->polled, y, MACHINE_SHARP_RATE);
         if (both) {
-            MACHINE_LOOP(40)
+            MACHINE_LOOP(41)
             for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-                MACHINE_TURN(40)
+                MACHINE_TURN(41)
                 s->whole[o] = machine_weighed(s->whole[o], s->polled[o], s->model_wrong, s->expert_wrong);
             }
         }
@@ -1397,9 +1402,9 @@ static void machine_judge_parts(machine_t *s)
 /* Learn a sample, and update the stages that its label passes through.  x: the input that is passed to the rule. */
 static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(41)
+    MACHINE_LOOP(42)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(41)
+        MACHINE_TURN(42)
         s->label[o] = s->y[o];
     }
     const int32_t status = machine_learn(s, x);
@@ -1415,18 +1420,18 @@ static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
  * O(D). */
 static void machine_fix_units(machine_t *s)
 {
-    MACHINE_LOOP(42)
+    MACHINE_LOOP(43)
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(42)
+        MACHINE_TURN(43)
         s->expert_offset[j] = s->mean[j];
         s->expert_scale[j] = 1.0f;
         if (s->variance[j] > 0.0f) {
             s->expert_scale[j] = s->scale[j];
         }
     }
-    MACHINE_LOOP(43)
+    MACHINE_LOOP(44)
     for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
-        MACHINE_TURN(43)
+        MACHINE_TURN(44)
         s->pivots[j] = MACHINE_EXPERT_VARIANCE;
     }
     s->compared = 1;
@@ -1437,9 +1442,9 @@ static void machine_fix_units(machine_t *s)
  * If there is nothing to learn, P must not shrink: otherwise later errors would move the weights too little. */
 static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
 {
-    MACHINE_LOOP(44)
+    MACHINE_LOOP(45)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(44)
+        MACHINE_TURN(45)
         if ((y[o] * s->expert_answer[o]) < 1.0f) {
             return true;
         }
@@ -1453,35 +1458,35 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), or O(D) in blocks. */
 static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *upper)
 {
-    MACHINE_LOOP(45)
+    MACHINE_LOOP(46)
     for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
-        MACHINE_TURN(45)
+        MACHINE_TURN(46)
         s->gained[j] = machine_in_units(s, x, j);
     }
     /* f = U' phi replaces phi, from the last element down */
     int32_t begin = 0;
     const int32_t place = MACHINE_EXPERT - begin;
     int32_t column = (28 * machine_floor_shift(begin, 3)) + machine_floor_shift(place * (place - 1), 1);
-    MACHINE_LOOP(46)
+    MACHINE_LOOP(47)
     for (int32_t t = 0; t < MACHINE_EXPERT; t++) {
-        MACHINE_TURN(46)
+        MACHINE_TURN(47)
         const int32_t last = MACHINE_EXPERT - 1 - t;
         if (last < begin) {
             begin = begin - 8;
         }
         column = column - (last - begin);
         float total = s->gained[last];
-        MACHINE_LOOP(47)
+        MACHINE_LOOP(48)
         for (int32_t i = 0; i < (last - begin); i++) {
-            MACHINE_TURN(47)
+            MACHINE_TURN(48)
             total += upper[column + i] * s->gained[begin + i];
         }
         s->gained[last] = total;
     }
     float known = MACHINE_EXPERT_FORGETTING;
-    MACHINE_LOOP(48)
+    MACHINE_LOOP(49)
     for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
-        MACHINE_TURN(48)
+        MACHINE_TURN(49)
         /* element j changes from f_j to D_j f_j, and its part of P phi is added to the elements before it */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
@@ -1491,9 +1496,9 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
                 MACHINE_PIVOT_LEAST, MACHINE_EXPERT_VARIANCE);
         const float part = machine_ratio(f, before);
         s->gained[j] = v;
-        MACHINE_LOOP(49)
+        MACHINE_LOOP(50)
         for (int32_t i = 0; i < (j - begin); i++) {
-            MACHINE_TURN(49)
+            MACHINE_TURN(50)
             const float u = upper[column + i];
             upper[column + i] = machine_bounded(u - (s->gained[begin + i] * part), MACHINE_FACTOR_MOST);
             s->gained[begin + i] += u * v;
@@ -1528,14 +1533,14 @@ static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const flo
     if (learns) {
         const float whole = machine_sharpen(s, x, s->factor);
         const float inverse = machine_ratio(1.0f, whole);
-        MACHINE_LOOP(50)
+        MACHINE_LOOP(51)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-            MACHINE_TURN(50)
+            MACHINE_TURN(51)
             const float error = machine_to_learn(y[o], s->expert_answer[o]);
             const float step = error * inverse;
-            MACHINE_LOOP(51)
+            MACHINE_LOOP(52)
             for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
-                MACHINE_TURN(51)
+                MACHINE_TURN(52)
                 s->expert_weights[o][j] = machine_bounded(s->expert_weights[o][j] + (step * s->gained[j]),
                         MACHINE_EXPERT_LIMIT);
             }
@@ -1582,9 +1587,9 @@ static bool machine_despairs(machine_t *s)
     const float away = machine_apart(s->label, s->label_mean);
     const int32_t trial = 150 + (int32_t)s->needed;
     s->lived = (uint16_t)(((int32_t)s->lived < 65535) ? ((int32_t)s->lived + 1) : 65535);
-    MACHINE_LOOP(52)
+    MACHINE_LOOP(53)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(52)
+        MACHINE_TURN(53)
         s->label_mean[o] = machine_toward(s, s->label_mean[o], s->label[o], (int32_t)s->lived > trial);
     }
     s->label_size = machine_toward(s, s->label_size, away, false);
@@ -1606,17 +1611,21 @@ static bool machine_despairs(machine_t *s)
         }
         const bool doubtful = useless && ((int32_t)s->lived > trial)
                 && (machine_eighths(error, 6) >= s->usual_size);
-        s->useless_run = (uint16_t)((doubtful && ((int32_t)s->useless_run < 500)) ? ((int32_t)s->useless_run
-                + 1) : 0);
+        if (useful) {
+            s->useless_run = (uint16_t)(0);
+        } else if (doubtful && ((int32_t)s->useless_run < 500)) {
+            s->useless_run = (uint16_t)((int32_t)s->useless_run + 1);
+        } else if ((int32_t)s->useless_run > 0) {
+            s->useless_run = (uint16_t)((int32_t)s->useless_run - 1);
+        } else {
+            /* nothing */
+        }
         s->searching = (uint8_t)(((int32_t)s->useless_run == 500) ? 1 : 0);
         return (int32_t)s->searching == 1;
     }
-    if (useful && ((int32_t)s->lived >= 64)) {
+    if ((useful && ((int32_t)s->lived >= 64)) || (((int32_t)s->lived >= (2 * trial)) && !useless)) {
         s->searching = (uint8_t)(0);
-        return true;
-    }
-    if ((int32_t)s->lived >= (2 * trial)) {
-        s->searching = (uint8_t)(useless ? 1 : 0);
+        return (int32_t)s->lived > 64;
     }
     return useless && (((int32_t)s->lived == trial) || ((int32_t)s->lived >= (2 * trial)));
 }
@@ -1624,88 +1633,88 @@ static bool machine_despairs(machine_t *s)
 /* Set the model's memory to zero, as it is before the first sample. */
 static void machine_clear(machine_t *s)
 {
-    MACHINE_LOOP(53)
+    MACHINE_LOOP(54)
     for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
-        MACHINE_TURN(53)
-        MACHINE_LOOP(54)
+        MACHINE_TURN(54)
+        MACHINE_LOOP(55)
         for (int32_t j = 0; j < MACHINE_DIM; j++) {
-            MACHINE_TURN(54)
+            MACHINE_TURN(55)
             s->frequencies[i][j] = 0.0f;
         }
     }
-    MACHINE_LOOP(55)
+    MACHINE_LOOP(56)
     for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
-        MACHINE_TURN(55)
-        MACHINE_LOOP(56)
+        MACHINE_TURN(56)
+        MACHINE_LOOP(57)
         for (int32_t j = 0; j < MACHINE_FEATURES; j++) {
-            MACHINE_TURN(56)
+            MACHINE_TURN(57)
             s->a[i][j] = 0.0f;
         }
     }
-    MACHINE_LOOP(57)
+    MACHINE_LOOP(58)
     for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
-        MACHINE_TURN(57)
-        MACHINE_LOOP(58)
+        MACHINE_TURN(58)
+        MACHINE_LOOP(59)
         for (int32_t j = 0; j < MACHINE_FEATURES; j++) {
-            MACHINE_TURN(58)
+            MACHINE_TURN(59)
             s->b[i][j] = 0.0f;
         }
     }
-    MACHINE_LOOP(59)
+    MACHINE_LOOP(60)
     for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
-        MACHINE_TURN(59)
-        MACHINE_LOOP(60)
+        MACHINE_TURN(60)
+        MACHINE_LOOP(61)
         for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
-            MACHINE_TURN(60)
+            MACHINE_TURN(61)
             s->plane[i][j] = 0.0f;
         }
     }
     s->started = 0;
-    MACHINE_LOOP(61)
-    for (int32_t i = 0; i < MACHINE_DIM; i++) {
-        MACHINE_TURN(61)
-        s->mean[i] = 0.0f;
-    }
     MACHINE_LOOP(62)
     for (int32_t i = 0; i < MACHINE_DIM; i++) {
         MACHINE_TURN(62)
-        s->variance[i] = 0.0f;
+        s->mean[i] = 0.0f;
     }
     MACHINE_LOOP(63)
     for (int32_t i = 0; i < MACHINE_DIM; i++) {
         MACHINE_TURN(63)
+        s->variance[i] = 0.0f;
+    }
+    MACHINE_LOOP(64)
+    for (int32_t i = 0; i < MACHINE_DIM; i++) {
+        MACHINE_TURN(64)
         s->scale[i] = 0.0f;
     }
     s->shock = 0.0f;
     s->observed = 0;
     s->frozen = 0;
-    MACHINE_LOOP(64)
-    for (int32_t i = 0; i < MACHINE_DIM; i++) {
-        MACHINE_TURN(64)
-        s->expert_offset[i] = 0.0f;
-    }
     MACHINE_LOOP(65)
     for (int32_t i = 0; i < MACHINE_DIM; i++) {
         MACHINE_TURN(65)
-        s->expert_scale[i] = 0.0f;
+        s->expert_offset[i] = 0.0f;
     }
     MACHINE_LOOP(66)
-    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+    for (int32_t i = 0; i < MACHINE_DIM; i++) {
         MACHINE_TURN(66)
-        MACHINE_LOOP(67)
+        s->expert_scale[i] = 0.0f;
+    }
+    MACHINE_LOOP(67)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(67)
+        MACHINE_LOOP(68)
         for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
-            MACHINE_TURN(67)
+            MACHINE_TURN(68)
             s->expert_weights[i][j] = 0.0f;
         }
     }
-    MACHINE_LOOP(68)
+    MACHINE_LOOP(69)
     for (int32_t i = 0; i < MACHINE_EXPERT; i++) {
-        MACHINE_TURN(68)
+        MACHINE_TURN(69)
         s->pivots[i] = 0.0f;
     }
-    MACHINE_LOOP(69)
+    MACHINE_LOOP(70)
     for (int32_t i = 0; i < ((MACHINE_EXPERT * (MACHINE_EXPERT - 1)) / 2); i++) {
-        MACHINE_TURN(69)
+        MACHINE_TURN(70)
         s->factor[i] = 0.0f;
     }
     s->compared = 0;
@@ -1718,19 +1727,19 @@ static void machine_clear(machine_t *s)
     s->waited = 0;
     s->last_wait = 0;
     s->mark = 0.0f;
-    MACHINE_LOOP(70)
-    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
-        MACHINE_TURN(70)
-        s->given_value[i] = 0.0f;
-    }
     MACHINE_LOOP(71)
     for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
         MACHINE_TURN(71)
-        s->given_expert[i] = 0.0f;
+        s->given_value[i] = 0.0f;
     }
     MACHINE_LOOP(72)
     for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
         MACHINE_TURN(72)
+        s->given_expert[i] = 0.0f;
+    }
+    MACHINE_LOOP(73)
+    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
+        MACHINE_TURN(73)
         s->label_mean[i] = 0.0f;
     }
     s->error_size = 0.0f;
@@ -1788,9 +1797,9 @@ static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
 /* Learn the sample x of class ``label``; both have been checked. */
 static int32_t machine_take_class(machine_t *s, const float x[MACHINE_DIM], int32_t label)
 {
-    MACHINE_LOOP(73)
+    MACHINE_LOOP(74)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(73)
+        MACHINE_TURN(74)
         s->y[o] = machine_taught(label == o);
     }
     return machine_take(s, x);
@@ -1890,9 +1899,9 @@ static void machine_keep_parts(machine_t *s, const float x[MACHINE_DIM], const f
 {
     machine_consult(s, x);
     machine_weigh(s, seen, s->given_value);
-    MACHINE_LOOP(74)
+    MACHINE_LOOP(75)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(74)
+        MACHINE_TURN(75)
         s->given_expert[o] = s->expert_answer[o];
     }
 }
@@ -1951,9 +1960,9 @@ static inline float machine_strained(float part)
 static inline float machine_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;
-    MACHINE_LOOP(75)
+    MACHINE_LOOP(76)
     for (int32_t i = 0; i < 16; i++) {
-        MACHINE_TURN(75)
+        MACHINE_TURN(76)
         if (i < halvings) {
             shrunk = shrunk * 0.5f;
         }

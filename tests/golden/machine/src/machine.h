@@ -34,7 +34,7 @@ extern "C" {
 #define MACHINE_SNAPSHOT_BYTES 784u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0xF8B7AE5Fu /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0x66728C06u /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0xEF62C01Fu /* all files in src/ must come from the same run of pykernel generate */
+#define MACHINE_STAMP 0xFADFF2F3u /* all files in src/ must come from the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
@@ -114,7 +114,7 @@ typedef struct {
     float usual_size; /* slow running mean of the errors' sizes while the model is useful */
     uint16_t lived; /* number of labels since the model began */
     uint16_t needed; /* its age when it was useful for the first time; 0: it was never useful */
-    uint16_t useless_run; /* number of labels for which it has been useless without interruption */
+    uint16_t useless_run; /* number of labels for which it has been useless, see above */
     uint8_t searching; /* 1: the model is searching for the end of the nonsense */
     uint8_t reserved_doubt[1]; /* always zero: keeps the size a multiple of the largest member */
     /* The sample that is being learned.  Every call rewrites it, so zero is a valid initial value. */

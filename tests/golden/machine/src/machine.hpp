@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xEF62C01Fu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xFADFF2F3u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

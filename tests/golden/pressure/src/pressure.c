@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x93DD5A76u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x05951B71u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1357,17 +1357,21 @@ static bool pressure_despairs(pressure_t *s)
         }
         const bool doubtful = useless && ((int32_t)s->lived > trial)
                 && (pressure_eighths(error, 6) >= s->usual_size);
-        s->useless_run = (uint16_t)((doubtful && ((int32_t)s->useless_run < 500)) ? ((int32_t)s->useless_run
-                + 1) : 0);
+        if (useful) {
+            s->useless_run = (uint16_t)(0);
+        } else if (doubtful && ((int32_t)s->useless_run < 500)) {
+            s->useless_run = (uint16_t)((int32_t)s->useless_run + 1);
+        } else if ((int32_t)s->useless_run > 0) {
+            s->useless_run = (uint16_t)((int32_t)s->useless_run - 1);
+        } else {
+            /* nothing */
+        }
         s->searching = (uint8_t)(((int32_t)s->useless_run == 500) ? 1 : 0);
         return (int32_t)s->searching == 1;
     }
-    if (useful && ((int32_t)s->lived >= 64)) {
+    if ((useful && ((int32_t)s->lived >= 64)) || (((int32_t)s->lived >= (2 * trial)) && !useless)) {
         s->searching = (uint8_t)(0);
-        return true;
-    }
-    if ((int32_t)s->lived >= (2 * trial)) {
-        s->searching = (uint8_t)(useless ? 1 : 0);
+        return (int32_t)s->lived > 64;
     }
     return useless && (((int32_t)s->lived == trial) || ((int32_t)s->lived >= (2 * trial)));
 }
