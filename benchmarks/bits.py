@@ -30,12 +30,15 @@ def samples_of(spec: Spec, samples: int) -> tuple[npt.NDArray[np.float64], npt.N
     return x, np.stack(several, 1) if several else np.zeros((samples, 0))
 
 
-def bits_of(spec: Spec, samples: int, dead: bool = False) -> str:
+def bits_of(spec: Spec, samples: int, dead: bool = False, lost: bool = False) -> str:
     """Digest of answers, statuses and what is kept, after a stream (of three times the samples, if these are raw); in
-    plain Python, which compiles nothing.  dead: the first input is always zero."""
+    plain Python, which compiles nothing.  dead: the first input is always zero.  lost: the labels of the second third are those of
+    other samples."""
     model = HostModel(spec, engine="python")
     x, y = samples_of(spec, samples if spec.signal is None else 3 * samples)
     x[:, 0] *= 1.0 - dead
+    if lost:
+        y[len(y) // 3 : 2 * len(y) // 3] = y[len(y) // 3 : 2 * len(y) // 3][::-1].copy()
     digest = hashlib.sha256()
 
     def take(values: object) -> None:

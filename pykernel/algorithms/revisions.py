@@ -22,6 +22,9 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # the first row is WARMING; a row that lasts ends the alarm in its status, too; no kind after the alarm
     "gmm": Revision(bits=2),
+    # a dip does not end a run of useless labels; none is trusted half poisoned; one that is useful at once is kept
+    "doubt": Revision(bits=2),
+    "doubt int16": Revision(bits=2),
 }
 """The revision of each algorithm that has changed, with a comment that says what changed.  All others have the first revision.  Names are
 those of ``Spec.algorithms``: a rule such as "klms", or "gaussian kernel", "stages", "missing", "doubt" or "signal"; the suffix " int16" marks the

@@ -69,6 +69,8 @@ def by_default(content):
 
 
 DEAD = ", a dead input"
+LOST, LONG = ", labels of others", 2400
+"""A third of this many labels belongs to other samples: the model begins anew."""
 NUMBERS = (True, False, 0.75, 0.999, 0.25, 1, 2, 17, 1e-3)
 
 
@@ -163,6 +165,12 @@ def contents():
         classes = content_of(rule, "float32", "staged", "classes") | {"mixture": {}}
         add(f"{rule} float32 mixture of classes", classes)
         add(f"{rule} float32 balanced classes", merged(classes, "label", "weights", "balanced"))
+    for rule, precision, label in (
+        ("quadratic-rls", "float32", "one"),
+        ("klms", "int16", "one"),
+        ("klms", "int16", "classes"),
+    ):
+        found[f"{rule} {precision} {label}{LOST}"] = content_of(rule, precision, "plain", label)
     # a sensor that never moves
     found[f"gmm float32 plain{DEAD}"] = content_of("gmm", "float32", "plain")
     for rule in declared("reduction", "technique"):
@@ -202,7 +210,10 @@ def contents():
 def entry_of(name, content):
     """What the corpus says of a spec."""
     spec = make_spec(content)
-    samples, dead = FEW if name.endswith(", by default") else SAMPLES, name.endswith(DEAD)
+    samples, lost = (
+        LONG if name.endswith(LOST) else FEW if name.endswith(", by default") else SAMPLES,
+        name.endswith(LOST),
+    )
     whose, used = identity(spec), {name: revision_of(name) for name in spec.algorithms}
     facts = {name: told for name, told in {**whose.meaning, **whose.rest}.items() if " of " not in name}
     return {
@@ -210,7 +221,7 @@ def entry_of(name, content):
         "revisions": {name: [revision.bits, revision.meaning] for name, revision in used.items()},
         "config_hash": f"{whose.config_hash:08x}",
         "state_kind": f"{whose.state_kind:08x}",
-        "bits": bits_of(spec, samples, dead),
+        "bits": bits_of(spec, samples, name.endswith(DEAD), lost),
         "facts": facts,
     }
 

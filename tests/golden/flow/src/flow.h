@@ -31,9 +31,9 @@ extern "C" {
 #define FLOW_RAM_BYTES 1444u /* sizeof(flow_t): the learned state, then the working memory */
 #define FLOW_CONST_BYTES 128u /* bytes of tables and learned values in flash; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1232u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0xBCA2D147u /* models with the same number compute the same bits */
+#define FLOW_CONFIG_HASH 0xBF6CC725u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0x4D9AB589u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xACD13440u /* all files in src/ must come from the same run of pykernel generate */
+#define FLOW_STAMP 0xF6FE205Bu /* all files in src/ must come from the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xACD13440u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xF6FE205Bu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

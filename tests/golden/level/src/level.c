@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xFEF95EE1u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x015A24ECu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

@@ -32,9 +32,9 @@ extern "C" {
 #define LEVEL_CONST_BYTES 237u /* bytes of tables and learned values in flash; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 728u /* size of a snapshot, which is a saved model */
 #define LEVEL_LABEL_SCALE 1048576 /* a label or a prediction of 1 is written as this number */
-#define LEVEL_CONFIG_HASH 0xDB4ED4D8u /* models with the same number compute the same bits */
+#define LEVEL_CONFIG_HASH 0x9AC7C364u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0xECBB6B49u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0xFEF95EE1u /* all files in src/ must come from the same run of pykernel generate */
+#define LEVEL_STAMP 0x015A24ECu /* all files in src/ must come from the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 1.0.0rc1"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

@@ -7,7 +7,7 @@
 #define LEVEL_HPP
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xFEF95EE1u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x015A24ECu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

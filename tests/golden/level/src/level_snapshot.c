@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xFEF95EE1u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x015A24ECu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

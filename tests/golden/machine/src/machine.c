@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xFADFF2F3u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xCE849491u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

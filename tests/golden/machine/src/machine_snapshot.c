@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xFADFF2F3u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xCE849491u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

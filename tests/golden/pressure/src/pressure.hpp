@@ -7,7 +7,7 @@
 #define PRESSURE_HPP
 
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x05951B71u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1E370424u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x05951B71u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1E370424u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x05951B71u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1E370424u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
