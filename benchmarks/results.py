@@ -309,9 +309,7 @@ RESULTS: dict[str, Result] = {
     **paper("paper-000", (), (BASES,), "*.png"),
     **paper("paper-001", ("subspaces", "streaming"), (BKFE, SUBSPACE), "*.svg"),
     **paper("paper-002", (), (BASES, REDUCED, LOW_RANK), "*.png"),
-    "paper-003": Result(
-        "-m benchmarks.papers.paper_003", ("paper-003/*",), ("techniques", "projections"), cost=True, timed=True
-    ),
+    "paper-003": Result("-m benchmarks.papers.paper_003", ("paper-003/*",), ("techniques", "projections"), cost=True),
     "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), (), (CLOSED_FORM,), timed=True),
     "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), ("techniques", "projections")),
     "peers": Result(

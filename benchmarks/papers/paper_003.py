@@ -34,7 +34,6 @@ from benchmarks.tables import DATA, page_of
 from pykernel.dialect import sources_digest
 from pykernel.errors import UserError
 from pykernel.files import whole_file
-from pykernel.gen.compilers import find_compilers
 from pykernel.host.model import require_ieee
 from pykernel.spec.model import make_spec
 
@@ -188,12 +187,8 @@ def plan_baselines(plan: Plan) -> None:
             )
 
 
-def plan_cost(rounds: int) -> list[dict[str, Any]]:
-    """Tasks that time all techniques side by side, one for each budget: on the report's task, and on one that grows."""
-    try:
-        code = find_compilers()[0].name
-    except UserError:  # no C compiler
-        code = "numba"
+def plan_cost() -> list[dict[str, Any]]:
+    """Tasks that count all techniques' instructions, one for each budget: on the report's task, and on one that grows."""
     planned = []
     for n in (*COST_BUDGETS, *GROWTH_BUDGETS):
         grows = n in GROWTH_BUDGETS
@@ -201,21 +196,18 @@ def plan_cost(rounds: int) -> list[dict[str, Any]]:
         for name in METRICS:
             # vectors apart, noise for labels and decaying multipliers: nearly every presentation reduces
             options = {"learning": {"rho": 0.1}, "eta": 0.5} if grows else {}
-            content, _ = tasks.accepted(tasks.content_of({"technique": name, "n_max": n}, **options))
+            content, _ = tasks.accepted(tasks.content_of({"technique": name, "n_max": n}, exact=False, **options))
             if content is not None:
                 contents[name] = content
         planned.append(
             {
-                "kind": "time",
-                "code": code,
+                "kind": "count",
                 "contents": contents,
                 "n_max": n,
                 "reach": n * tasks.SIGMA if grows else 3.0,
                 "labels": "noise" if grows else "sinc",
                 "before": 4 * n + 200,
-                "count": 500,
-                "rounds": rounds,
-                "first": 0,
+                "count": 50 if grows else 500,
             }
         )
     return planned
@@ -261,19 +253,16 @@ def lines(plan: Plan, found: Sequence[Sequence[Mapping[str, list[float]]]]) -> I
 
 
 def cost_lines(planned: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Medians of the rounds, and each technique's ratio to NT's in the same round."""
-    for task, times in zip(planned, found, strict=True):
-        for name, rounds in times.items():
-            ratios = np.array(rounds) / np.array(times["nt"])
+    """Mean instructions of a presentation, and each technique's ratio to NT's."""
+    for task, counts in zip(planned, found, strict=True):
+        means = {name: float(np.mean(counted)) for name, counted in counts.items()}
+        for name, mean in means.items():
             yield {
-                "code": task["code"],
                 "task": task["labels"],
                 "n_max": str(task["n_max"]),
                 "technique": name,
-                "microseconds": number(float(np.median(rounds))),
-                "ratio_to_nt": number(float(np.median(ratios))),
-                "ratio_low": number(float(np.quantile(ratios, 0.25))),
-                "ratio_high": number(float(np.quantile(ratios, 0.75))),
+                "instructions": f"{mean:.0f}",
+                "ratio_to_nt": number(mean / means["nt"]),
             }
 
 
@@ -313,10 +302,9 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--results", type=Path, help="file of finished tasks (OUTPUT/tasks.jsonl)")
     parser.add_argument("-o", "--output", type=Path, default=DATA / "paper-003", help="folder for CSV and figures")
     parser.add_argument("--figures", help="only these, such as 1,4,5, and what they need; no tables")
-    parser.add_argument("--rounds", type=int, default=21, help="repetitions of each timing")
     given = parser.parse_args(words)
-    if given.realisations < 1 or given.rounds < 1:
-        parser.error("realisations and rounds must be 1 or more")
+    if given.realisations < 1:
+        parser.error("realisations must be 1 or more")
     names = given.figures.split(",") if given.figures else list(FIGURES)
     unknown = [name for name in names if name not in FIGURES]
     if unknown:
@@ -361,23 +349,22 @@ def compute(given: argparse.Namespace) -> tuple[list[dict[str, str]], list[dict[
     if given.figures:
         wanted = {need for name in given.chosen for need in NEEDS.get(name, ())}
         plan.rows = [row for row in plan.rows if (row.experiment, row.settings, row.when) in wanted]
-    costs = plan_cost(given.rounds) if "5" in given.chosen else []
+    costs = plan_cost() if "5" in given.chosen else []
     flat = [task for row in plan.rows for task in row.tasks]
     function = ByValue(tasks.run_task) if "://" in str(given.jobs) else tasks.run_task
     start = time.perf_counter()
     options: dict[str, Any] = {"results": given.results or given.output / "tasks.jsonl", "context": context()}
     with Kept(function, jobs=given.jobs, title="paper 003", **options) as workers:
-        found = workers.run(flat)
+        found, counts = workers.run(flat), workers.run(costs)
         computed = workers.computed
-    # timings: on this machine, in one process, after the others have gone
-    with Kept(tasks.run_task, jobs=1, title="costs", **options) as workers:
-        times = workers.run(costs)
     for (experiment, method), reason in plan.refused.items():
         print(f"not run: {experiment}, {method}: {reason}")
-    print(f"{len(plan.rows)} rows; {computed} of {len(flat)} tasks computed in {time.perf_counter() - start:.0f} s")
+    print(
+        f"{len(plan.rows)} rows; {computed} of {len(flat) + len(costs)} tasks computed in {time.perf_counter() - start:.0f} s"
+    )
     at = np.cumsum([0] + [len(row.tasks) for row in plan.rows])
     grouped = [found[a:b] for a, b in itertools.pairwise(at)]
-    return list(lines(plan, grouped)), list(cost_lines(costs, times))
+    return list(lines(plan, grouped)), list(cost_lines(costs, counts))
 
 
 def main(words: Sequence[str] | None = None) -> None:

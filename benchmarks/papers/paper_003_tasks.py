@@ -6,8 +6,7 @@ results file.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,12 @@ import numpy as np
 from benchmarks.compare.tasks import sinc
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
+from pykernel.targets.build import model_image
+from pykernel.targets.target import find_target
+from pykernel.targets.unicorn_runner import UnicornModel
 
 SIGMA, ETA, SAMPLES, PASSES = 0.5, 0.1, 100, 10
 """The report gives eta, samples and passes; sigma = 0.5 gives its reference error (the reference row of the results)."""
@@ -153,45 +156,30 @@ def search(task: Mapping[str, Any]) -> dict[str, list[float]]:
     return {name: [run[name] for run in runs] for name in runs[0]}
 
 
-def learner(content: Mapping[str, Any], code: str) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """A function that presents samples to a model: the generated C, if a compiler is named, else Numba."""
-    spec = make_spec(content)
-    if code == "numba":
-        return HostModel(spec).update
-    from pykernel.gen.binding import CModel
-    from pykernel.gen.compilers import find_compilers
-    from pykernel.gen.project import build
+def count_instructions(task: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Instructions of each presentation, of several specs: on an emulated Cortex-M7, in float32.
 
-    model = CModel(build(spec), next(c for c in find_compilers() if c.name == code), ("-O3",))
-    return lambda x, y: model.prequential(x, y, predict=False)
-
-
-def time_presentations(task: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Microseconds of CPU time per presentation of several specs that take turns: a list of rounds for each.
-
-    reach: inputs are uniform within it.  The model is full before the clock starts; no sample comes twice.
+    reach: inputs are uniform within it.  The model is full before the first presentation that is counted; no sample comes
+    twice.  Raises RuntimeError if the device's memory is not the host's in the end.
     """
-    rng = np.random.default_rng(task["first"])
-    learners = {name: learner(content, task["code"]) for name, content in task["contents"].items()}
-    count = task["count"]
-    times: dict[str, list[float]] = {name: [] for name in learners}
-
-    def samples(number: int) -> tuple[np.ndarray, np.ndarray]:
-        x = rng.uniform(-task["reach"], task["reach"], (number, 1))
-        return x, (np.sinc(x[:, 0]) if task["labels"] == "sinc" else rng.normal(size=number))
-
-    for learn_in in learners.values():
-        learn_in(*samples(task["before"]))
-    for _ in range(task["rounds"]):
-        x, y = samples(count)
-        for name, learn_in in learners.items():
-            start = time.process_time()
-            learn_in(x, y)
-            times[name].append(1e6 * (time.process_time() - start) / count)
-    return times
+    rng, target, before = np.random.default_rng(0), find_target("cortex-m7f"), task["before"]
+    x = rng.uniform(-task["reach"], task["reach"], (before + task["count"], 1))
+    y = np.sinc(x[:, 0]) if task["labels"] == "sinc" else rng.normal(size=len(x))
+    found = {}
+    for name, content in task["contents"].items():
+        project = build(make_spec(content))
+        host, device = HostModel(project.spec, project.drop), UnicornModel(project, model_image(project, target, "gcc"))
+        host.update(x[:before], y[:before])
+        device.memory.bytes[:] = host.memory.bytes
+        device.visit("update", x[before:], y[before:])
+        host.update(x[before:], y[before:])
+        if bytes(device.memory.bytes) != bytes(host.memory.bytes):
+            raise RuntimeError(f"{name}, N = {task['n_max']}: the memory is not the host's")
+        found[name] = list(map(float, device.costs["update"]))
+    return found
 
 
-KINDS = {"realise": realise, "search": search, "time": time_presentations}
+KINDS = {"realise": realise, "search": search, "count": count_instructions}
 
 
 def run_task(task: Mapping[str, Any], shared: Any = None) -> dict[str, list[float]]:

@@ -77,7 +77,6 @@ def test_reducing_before_with_one_more_is_reducing_after():
 
 
 @pytest.mark.exhaustive
-@pytest.mark.exhaustive
 def test_the_command_goes_on_where_it_stopped(tmp_path, capsys):
     words = ["--realisations", "2", "--jobs", "1", "--figures", "1,3,4,7,11", "-o", str(tmp_path)]
     paper_003.main(words)
