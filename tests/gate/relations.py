@@ -364,7 +364,9 @@ def what_simulates_generates(case: Case) -> Iterator[str]:
     except Exception as error:
         yield f"generating ends in {type(error).__name__}: {error}"
         return
-    for table in re.findall(r"^static const (?!\w+_FLASH )[^;{]*?(\w+)\[", files[f"src/{case.spec.name}.c"], re.MULTILINE):
+    for table in re.findall(
+        r"^static const (?!\w+_FLASH )[^;{]*?(\w+)\[", files[f"src/{case.spec.name}.c"], re.MULTILINE
+    ):
         yield f"the table {table} would lie in RAM on an AVR"
 
 
