@@ -144,7 +144,8 @@ def toward(m: Doubting, mean: Real, value: Real, slow: Bool) -> Real:
 
 @kernel
 def apart(m: Doubting, a: Real[OUTPUTS], b: Real[OUTPUTS]) -> Real:
-    """The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0."""
+    """[doubts DISTANCES] The largest difference between the elements of a and b.  [doubts CLASSES] 1 if a and b name different
+    classes, otherwise 0."""
     if m.doubts == Doubts.CLASSES:
         return real(1) if winner(a) != winner(b) else real(0)
     most = real(0)

@@ -1714,8 +1714,7 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     }
 }
 
-/* The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0.
- * */
+/* The largest difference between the elements of a and b. */
 static inline float flow_apart(const float a[FLOW_OUTPUTS], const float b[FLOW_OUTPUTS])
 {
     float most = 0.0f;

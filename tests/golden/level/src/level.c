@@ -1076,8 +1076,7 @@ static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
     return status;
 }
 
-/* The largest difference between the elements of a and b.  For classes: ``one`` if they name different classes,
- * otherwise 0. */
+/* The largest difference between the elements of a and b. */
 static int32_t level_apart(const int32_t a[LEVEL_OUTPUTS], const int32_t b[LEVEL_OUTPUTS])
 {
     int32_t most = 0;

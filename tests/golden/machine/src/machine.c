@@ -1548,8 +1548,8 @@ static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const flo
     }
 }
 
-/* The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0.
- * */
+/* 1 if a and b name different
+ * classes, otherwise 0. */
 static inline float machine_apart(const float a[MACHINE_OUTPUTS], const float b[MACHINE_OUTPUTS])
 {
     return (machine_winner(a) != machine_winner(b)) ? 1.0f : 0.0f;

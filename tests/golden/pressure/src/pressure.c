@@ -1286,8 +1286,7 @@ static int32_t pressure_follow(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* The largest difference between the elements of a and b.  For classes: 1 if they name different classes, otherwise 0.
- * */
+/* The largest difference between the elements of a and b. */
 static inline double pressure_apart(const double a[PRESSURE_OUTPUTS], const double b[PRESSURE_OUTPUTS])
 {
     double most = 0.0;
