@@ -171,8 +171,8 @@ def winner(y: Int[OUTPUTS]) -> Index:
 
 @kernel
 def apart(m: Int16Framed, a: Int[OUTPUTS], b: Int[OUTPUTS]) -> Int:
-    """[doubts DISTANCES] The largest difference between the elements of a and b.  [doubts CLASSES] ``one`` if a and b name different
-    classes, otherwise 0."""
+    """[doubts DISTANCES] The largest difference between the elements of a and b.  [doubts CLASSES] The target value of a class's
+    function if a and b name different classes, otherwise 0."""
     if m.doubts == Doubts.CLASSES:
         return m.one if winner(a) != winner(b) else 0
     most = 0
