@@ -123,6 +123,7 @@ def test_the_page_of_an_index_has_no_link_that_leads_nowhere(wheel):
     assert not RELATIVE.search(page(readme, "https://h.example/o/r/blob/main"))
 
 
+@pytest.mark.exhaustive
 def test_commands_work_from_another_folder(installed):
     """Everything that they read is there: rooms, templates, C and targets."""
     code = "import pykernel, pykernel.gen.project, pykernel.targets.build as b; print(pykernel.__file__, b.__file__)"

@@ -59,12 +59,14 @@ def test_a_budgeted_model_beats_every_baseline(result):
         assert error[name] == pytest.approx(value, rel=0.015), name
 
 
+@pytest.mark.exhaustive
 def test_the_c_does_the_same(result):
     assert result["ok"] and all(row["equal"] for row in result["check"])
     assert {row["samples"] for row in result["check"] if "target" not in row} == {8645}
     assert all(Path(file).is_file() for file in result["files"])
 
 
+@pytest.mark.exhaustive
 def test_the_next_commands_work_and_repeat_the_run(result, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["simulate", result["spec"], result["csv"], "--json"])
@@ -75,6 +77,7 @@ def test_the_next_commands_work_and_repeat_the_run(result, capsys):
     assert report["statuses"] == result["statuses"]
 
 
+@pytest.mark.exhaustive
 def test_the_report_has_the_errors_of_every_week(result):
     page = Path(result["report"]).read_text(encoding="utf-8")
     names = re.findall(r'data-name="([^"]*)"', page)

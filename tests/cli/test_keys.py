@@ -26,7 +26,7 @@ from pykernel.workflows.requests import COMMANDS as REQUESTS
 from tests.cli.test_workflows import MONITOR, SPEC
 from tests.support import ROOT
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.exhaustive("minutes")
 """About 35 commands run for these tests."""
 
 SIGNAL = 'name = "s"\n[signal]\nchannels = ["a", "b"]\nwindow = 8\nhop = 4\nfeatures = ["mean", "rms"]\n[label]\ncolumn = "y"\n'

@@ -37,7 +37,7 @@ def assert_same(spec: Spec, count: int = 120, seed: int = 3) -> None:
 @pytest.mark.parametrize(
     "make", [lambda: frozen_spec("float64"), lambda: make_spec(ONLINE), lambda: machine("subspace")]
 )
-@pytest.mark.in_turn(13)
+@pytest.mark.exhaustive
 def test_random_calls(make) -> None:  # type: ignore[no-untyped-def]
     assert_same(make())
 

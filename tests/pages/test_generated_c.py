@@ -74,6 +74,10 @@ def header(spec: Spec) -> str:
     return text.replace(f"{spec.name.upper()}_", "NAME_").replace(f"{spec.name}_", "NAME_")
 
 
+pytestmark = pytest.mark.exhaustive
+"""About twenty projects are generated."""
+
+
 @pytest.fixture(scope="module")
 def made() -> dict[str, list[tuple[Spec, str]]]:
     """kind -> specs, with their headers."""

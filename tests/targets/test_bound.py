@@ -551,6 +551,7 @@ def test_a_jump_table_is_refused():
                     bounds.longest(Graph([start], code.decode, Records()), start, code, FREE, "f", "instructions")
 
 
+@pytest.mark.exhaustive
 def test_marks_change_neither_the_hash_nor_the_code_of_clang(monkeypatch):
     spec = spec_of()
     marked = gen_model.model_code(spec)
