@@ -128,8 +128,9 @@ def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
 
 def _notebook() -> Callable[..., Any] | None:
     """Return Jupyter's ``display`` function, whose output can be changed later, or None outside a notebook."""
-    jupyter = sys.modules.get("IPython")
-    if jupyter is None or getattr(jupyter.get_ipython(), "kernel", None) is None:
+    # another thread may be importing IPython, which then has no function yet
+    found = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    if found is None or getattr(found(), "kernel", None) is None:
         return None
     from IPython.display import display
 

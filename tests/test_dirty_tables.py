@@ -690,6 +690,7 @@ FITS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(18)
 @pytest.mark.parametrize("how", FITS, ids=" ".join)
 def test_spikes_are_named_and_train_nothing(how, tmp_path, monkeypatch, run):
@@ -722,6 +723,7 @@ def test_spikes_are_named_and_train_nothing(how, tmp_path, monkeypatch, run):
     np.testing.assert_allclose(limits["clean"], limits["spiked"], rtol=0.05)
 
 
+@pytest.mark.exhaustive
 def test_a_plan_says_what_stands_in_for_missing_inputs(tmp_path, monkeypatch, run):
     """As a model that lives so over all rows does."""
     rng = np.random.default_rng(0)
@@ -759,6 +761,7 @@ def test_a_plan_says_what_stands_in_for_missing_inputs(tmp_path, monkeypatch, ru
     assert told["hold"] < min(told["refuse"], told["mean"])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn
 @pytest.mark.parametrize("command", ["plan", "fit", "table"])
 def test_a_first_line_of_numbers_is_no_header(command, tmp_path, monkeypatch, run):

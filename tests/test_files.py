@@ -448,6 +448,7 @@ def test_a_command_refuses_a_pipe_a_device_or_a_socket_at_once(command, folder, 
         assert sorted(os.listdir()) == before, name
 
 
+@pytest.mark.exhaustive
 @ON_POSIX
 def test_standard_input_and_process_substitution_are_read(folder, exhaustive):
     """A shell has opened them before."""
@@ -539,6 +540,7 @@ def test_a_hostile_manifest_vouches_for_nothing(text, tmp_path):
     assert json.loads(path.read_text())["generator"].startswith("pykernel ")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(9)
 @ON_POSIX
 @pytest.mark.parametrize("force", [False, True])

@@ -209,6 +209,7 @@ def reduced(files, exhaustive):
     return {p: t for p, t in files.items() if exhaustive or p.startswith("src/") or p in ("manifest.json", "README.md")}
 
 
+@pytest.mark.exhaustive
 def test_a_project_is_the_old_one_the_new_one_or_does_not_build(tmp_path, exhaustive):
     old, new, _ = (reduced(files, exhaustive) for files in models())
     begin, folder = tmp_path / "begin", tmp_path / "folder"

@@ -233,6 +233,7 @@ def test_a_device_that_begins_anew_gets_another_table(tmp_path):
             assert report["lost"] == heard.start and report["repeated"] == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("start", [0, 7])
 def test_the_numbers_of_rows_tell_what_the_cable_did(start, tmp_path):
     """Out for a while, a frame that comes twice, blocks in another order: one table, and every missing row is counted."""
@@ -355,6 +356,7 @@ def line():
             os.close(each)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_all(how, line, tmp_path):
     ours, port = line

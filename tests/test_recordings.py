@@ -192,6 +192,7 @@ def test_each_device_is_simulated_as_it_is_alone_whatever_its_format(logs):
     assert worst in repr(found) and worst in found.page.html() and "All devices, the best first" in found.page.html()
 
 
+@pytest.mark.exhaustive
 def test_the_numbers_do_not_depend_on_jobs(logs, run):
     printed = [run("simulate", "spec.toml", "logs", "--json", "--jobs", jobs)[1] for jobs in ("1", "2")]
     assert printed[0] == printed[1] and len(json.loads(printed[0])["devices"]) == 6

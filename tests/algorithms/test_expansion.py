@@ -280,6 +280,7 @@ def test_a_class_that_never_came_is_never_named(known: int, mixture: bool, weigh
         model.update(x[t : t + 1], np.array([t % known], np.int32))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn
 @pytest.mark.parametrize("classes", [2, 3])
 def test_probabilities_of_a_head_are_calibrated(classes: int) -> None:

@@ -82,6 +82,7 @@ def glimpses(seed: int) -> np.ndarray:
     return np.concatenate([stream.rows[part] for part in (slice(0, 900), *around)]).astype(float)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("life", ["changing", "known", "fixed"])
 @pytest.mark.parametrize(("seed", "components"), [(4, 4), (2, 2)])
 @pytest.mark.in_turn

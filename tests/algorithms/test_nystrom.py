@@ -289,6 +289,7 @@ LONG: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(108)
 @pytest.mark.parametrize("case", LONG)
 def test_it_goes_on_for_long(case: str) -> None:

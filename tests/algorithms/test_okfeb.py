@@ -352,6 +352,7 @@ LONG: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(90)
 @pytest.mark.parametrize("case", LONG)
 def test_it_goes_on_for_long(case: str) -> None:
@@ -402,6 +403,7 @@ def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
 
 @pytest.mark.in_turn(54)
 # rls with drop loses features by itself
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("update", "budget"), [(u, b) for u in UPDATES for b in BUDGETS if (u, b) != ("rls", "drop")])
 def test_a_new_regime_gets_a_feature(update: str, budget: str) -> None:
     """Nothing of the new is in L: its gradient is next to nothing.  After eight such samples the weakest column restarts."""

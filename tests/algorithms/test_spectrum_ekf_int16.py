@@ -58,6 +58,7 @@ TWINNED = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(13)
 @pytest.mark.parametrize("name", TWINNED)
 def test_the_twin_in_unbounded_integers_has_the_same_numbers(name, exhaustive):

@@ -139,6 +139,7 @@ def test_it_learns_what_the_rule_of_reals_learns_with_fewer_bytes():
     assert sizes["int16"] < 0.7 * sizes["float32"], sizes
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("staged", [False, True])
 def test_no_stream_leads_out_of_the_bounds(staged, exhaustive):
     """What is rounded in each sample does not add up: the error is near that of float64, and weights stay small."""

@@ -45,6 +45,7 @@ def specs_of(rule, precision, stage):
     return [make_spec(content) for content in contents if content is not None]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(36)
 @pytest.mark.parametrize("model", MODELS, ids=" ".join)
 def test_an_answer_is_written_or_the_status_is_below_0_and_a_refusal_changes_nothing(model):

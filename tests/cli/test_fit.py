@@ -730,6 +730,7 @@ def test_the_last_rows_judge_where_errors_follow_each_other(model, run, tmp_path
     assert drawn["errors"]["held_out"] == pytest.approx(drawn["errors"]["cross_validated"], rel=0.3)
 
 
+@pytest.mark.exhaustive
 def test_rows_sorted_by_class_are_drawn(run, tmp_path, monkeypatch):
     from sklearn.datasets import load_iris
 

@@ -21,6 +21,7 @@ from tests.support.reports import without
 NETWORK = ("--set", "training.model=network", "--json")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 @pytest.mark.parametrize("kind", ["flow", "kinds"])

@@ -720,6 +720,7 @@ KNOWN: dict[str, Any] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(9)
 @pytest.mark.usefixtures("no_cache")
 @BOTH

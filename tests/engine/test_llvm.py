@@ -411,6 +411,7 @@ def test_a_custom_kernel(kernel: str, tmp_path: Path) -> None:
     compare_calls(load_spec(path, trust=True), 2, 150)
 
 
+@pytest.mark.exhaustive
 def test_streams() -> None:
     """First rows left out, labels that come late, alarms that are read after each row, and no labels at all."""
     labelled = make_spec(

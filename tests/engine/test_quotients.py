@@ -96,6 +96,7 @@ CASES = [case for case in MODELS if case[1] != "int16"]
 DEFAULTS = {kind: {"name": "m", "input": {"dim": 3}, "label": label} for kind, label in LABELS.items()}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(180)
 @pytest.mark.parametrize(
     "case", [*CASES, *DEFAULTS], ids=lambda case: case if isinstance(case, str) else "-".join(case)

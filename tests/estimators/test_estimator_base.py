@@ -119,6 +119,7 @@ def test_folds_are_those_of_a_splitter_or_a_list(kind):
             clone(model).set_params(cv=wrong).fit(x, y)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("module", sorted({kind.__module__ for kind in ALL}))
 def test_the_examples_run(module):
     result = doctest.testmod(sys.modules[module])

@@ -50,6 +50,7 @@ def test_the_device_says_what_the_estimator_says(classes: int, precision: str, e
     assert (check if exhaustive else in_one_build)(spec, samples=300).ok
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn
 @pytest.mark.parametrize("classes", [0, 2, 3])
 def test_int16_is_judged_by_the_devices_bits(classes: int) -> None:

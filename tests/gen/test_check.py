@@ -150,6 +150,7 @@ def test_a_changed_question_is_caught(old, new, says):
     assert not row["equal"] and re.search(says, row["first_difference"])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn
 @pytest.mark.parametrize("c", EACH_COMPILER[1:], ids=str)
 @pytest.mark.parametrize(("technique", "precision"), [("fklms", "float64"), ("mklms", "float32")])

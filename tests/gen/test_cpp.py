@@ -152,6 +152,7 @@ def stream(spec, rows):
     return x, np.ascontiguousarray(y, spec.program.label_dtype(spec.real))
 
 
+@pytest.mark.exhaustive
 @needs_cpp
 @pytest.mark.in_turn
 @pytest.mark.parametrize("case", CASES)

@@ -70,6 +70,7 @@ def test_the_examples_run_under_sanitizers(compiler, name, tmp_path):
     assert run.returncode == 0, run.stderr[-2000:]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("golden", GOLDENS)
 @pytest.mark.in_turn(18)
 def test_a_name_of_any_length_makes_the_same_code(golden, tmp_path, exhaustive):

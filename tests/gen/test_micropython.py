@@ -119,6 +119,7 @@ class Model:
         return self.module.value(self.module.called(name, self.own, *map(self.module.object, args)))
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 @pytest.mark.in_turn
 @pytest.mark.parametrize("case", CASES)

@@ -242,6 +242,7 @@ def test_cmake_below_a_firmware_and_installed(package, tmp_path):
     assert " hash " in run(cmake(user, user / "build", f"-DCMAKE_PREFIX_PATH={prefix}") / "app")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(54)
 @needs_cmake
 @pytest.mark.parametrize("name", ["test", "m", "all", "install", "zephyr", "library", "flow_example"])

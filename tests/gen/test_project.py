@@ -166,6 +166,7 @@ def test_header_serves_cpp_and_models_live_side_by_side(tmp_path):
     assert subprocess.run([tmp_path / "run"]).returncode == 0
 
 
+@pytest.mark.exhaustive
 def test_same_spec_same_bytes_in_another_process(tmp_path):
     spec = spec_of(input={"columns": ["a", "b", "c"]}, label={"column": "y"})
     (tmp_path / "flow.toml").write_text(spec.to_toml())
@@ -183,6 +184,7 @@ def test_same_spec_same_bytes_in_another_process(tmp_path):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_fitted_model_starts_from_what_it_learned(precision):
@@ -271,6 +273,7 @@ def is_gcc_12(c):
     return c.name == "gcc" and re.search(r" 12\.\d+\.\d+", c.version) is not None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn
 @needs_gcc_fma
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -330,6 +333,7 @@ def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target,
     assert any(re.search(instruction, instructions(source, vectorised(source.read_text()))) for source in sources)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(108)
 @pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
 @pytest.mark.parametrize("precision", PRECISIONS)

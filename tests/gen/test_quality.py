@@ -233,6 +233,7 @@ def test_random_specs_keep_every_promise(seed, tmp_path):
         assert_promises_hold(spec, tmp_path, False)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(36)
 @needs("gcc")
 @pytest.mark.parametrize(

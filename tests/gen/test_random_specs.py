@@ -67,6 +67,7 @@ def test_host_plain_python_and_c_agree_over_every_rule_precision_and_stage(rule,
     assert parting(make_spec(DECLARED[rule, precision, stage]), 300) is None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(13)
 @pytest.mark.parametrize("seed", range(BY_DEFAULT))
 def test_host_and_c_agree_whatever_the_spec_and_the_calls(seed):

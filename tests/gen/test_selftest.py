@@ -134,6 +134,7 @@ def test_of_a_hundred_changes_the_self_test_misses_four_at_most():
     assert effective >= 100 and len(missed) <= 0.04 * effective, missed
 
 
+@pytest.mark.exhaustive
 @needs("gcc")
 def test_a_self_test_that_is_not_called_costs_no_flash(tmp_path):
     """Its functions, which hold its tables, are not linked."""

@@ -45,7 +45,7 @@ def test_every_rule_keeps_the_contract(rule: str, stream: str) -> None:
         assert verdict.works and verdict.mean <= KNOWN.get(rule, long.MOST_WORSE), verdict
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 @pytest.mark.parametrize("stream", long.STREAMS)
 def test_a_spec_without_a_rule_keeps_it_for_ten_million_samples(stream: str) -> None:
     size = {"sigma": long.MILLION[0], "n_max": long.MILLION[1], "samples": 10_000_000}

@@ -205,6 +205,7 @@ def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, prec
 # ------------------------------------------------------------------------------------------------------ power loss
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(36)
 @pytest.mark.parametrize("erases", [False, True])
 @pytest.mark.parametrize(("technique", "precision"), [("mklms", "float32"), ("nt", "float64")])
@@ -262,6 +263,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(54)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, exhaustive):

@@ -119,6 +119,7 @@ def test_every_family_that_saves_has_histories() -> None:
     assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 14
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(4 * len(KINDS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_stored_is_there_after_wrong_readings_and_power_failures(

@@ -1265,6 +1265,7 @@ def read_as_the_reference(whole, path, most):
     return read
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings(COARSE, "ignore:.*probabilities are left out:UserWarning")
 def test_any_graph_is_what_the_reference_computes_or_is_refused(tmp_path, exhaustive):
     x, _, y = data()

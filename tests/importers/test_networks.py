@@ -84,6 +84,7 @@ BEFORE = {
 }  # fmt: skip
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("layer", [pytorch, keras, plain])
 @pytest.mark.filterwarnings("ignore:.*probabilities are left out")
 def test_a_network_is_what_the_reference_computes(layer, tmp_path):
@@ -180,6 +181,7 @@ def test_the_command_compares_a_network_with_its_file(run, tmp_path, monkeypatch
     assert code == 2 and "--label names 2 columns; it must name 1, one for each label that the model predicts" in err
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:.*probabilities are left out")
 def test_any_file_is_what_the_reference_computes_or_is_refused(tmp_path, exhaustive):
     x, _, y = data()

@@ -57,6 +57,7 @@ def compared(pipeline, x, **how):
     return spec, compare(spec, read_estimator(pipeline), pipeline, x)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
 @pytest.mark.parametrize(("model", "how"), [(SVC(), WINDOWS), (SVR(C=10), LAGS)], ids=["classes", "numbers"])
 def test_the_c_takes_raw_samples_and_answers_as_the_pipeline(model, how):
@@ -184,6 +185,7 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
         from_sklearn(model.set_params(svr=KernelRidge(kernel="poly", degree=4)).fit(x, state), "m")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 def test_int16_takes_its_ranges_from_the_features_of_raw_samples():
     """The rows of data were taken for features."""

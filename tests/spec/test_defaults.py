@@ -43,6 +43,7 @@ SIZES: list[tuple[int, int | list[str] | None]] = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(27)
 @pytest.mark.parametrize(("dim", "label"), SIZES, ids=str)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -101,6 +102,7 @@ def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
             yield kept
 
 
+@pytest.mark.exhaustive
 def test_what_chose_a_recipe_is_told() -> None:
     """Without the keys that are told, a spec gets what is told; without anything told, it gets the first or the second recipe."""
     seen = set[str | None]()

@@ -258,6 +258,7 @@ def test_paths_that_lead_nowhere(path: str) -> None:
     assert str(caught.value).isprintable() and REMEDY.search(str(caught.value))
 
 
+@pytest.mark.exhaustive
 @given(st.text(max_size=40) | st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True))
 @example("a" * 31)
 @example("a" * 32)

@@ -409,6 +409,7 @@ def test_an_empty_port_is_no_check_of_this_pc(tmp_path: Path, run: Any) -> None:
     assert code == 2 and "--board has no value" in complaint
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 def test_a_board_beside_the_limits_of_a_target(on_this_pc: Path, tmp_path: Path, monkeypatch: Any, run: Any) -> None:
     """The [target]'s own CPU is emulated besides, once."""

@@ -120,6 +120,7 @@ def test_no_call_takes_more_than_its_bound(technique, target, level):
         assert instructions <= bound.instructions <= 10 * instructions, name
 
 
+@pytest.mark.exhaustive
 def test_turns_of_loops_over_a_triangle_are_added_up():
     """Multiplied, as across two functions, they would be twice as many."""
     need_gcc("cortex-m4f")

@@ -238,6 +238,7 @@ def test_a_user_can_leave_them_out():
         wrapped("-DFLOW_LIBRARY_FLOAT")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(6)
 @pytest.mark.parametrize("target", [find_target(name) for name in BOUNDS], ids=BOUNDS)
 @pytest.mark.parametrize("flags", [(), ("-flto", "-flinker-output=nolto-rel")])

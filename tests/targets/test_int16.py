@@ -89,6 +89,7 @@ def test_every_rule_of_int16_is_among_the_models() -> None:
     assert {spec.learning.rule for spec in MODELS.values()} == set(INT16_RULES)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("model", ["products", "stages", *map(rarely, OTHERS)])
 @pytest.mark.parametrize("target", ["cortex-m0plus", *map(rarely, EIGHT[1:])])
 def test_the_same_bytes_on_each_target(target: str, model: str) -> None:
@@ -107,6 +108,7 @@ def corners(dim: int) -> tuple[Spec, np.ndarray]:
     return spec, np.concatenate([vectors, -vectors, rng.uniform(-1, 1, (20, dim))])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dim", [2, 4, 5, *map(rarely, (1, 3, 6, 7, 8, 9))])
 def test_squared_distances_by_dsp_instructions(dim: int) -> None:
     """Two differences in an instruction; where one would leave 16 bits, the C has no such instruction."""
@@ -129,7 +131,7 @@ def test_squared_distances_by_dsp_instructions(dim: int) -> None:
         assert not verdict["equal"]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("half a minute")
 @needs("qemu-system-arm")
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("level", ["-O2", "-O3"])
@@ -180,6 +182,7 @@ def test_a_part_with_two_kilobytes_refuses_what_does_not_fit() -> None:
         refuse_large_ram(project, target, 100, 1949 - ram)
 
 
+@pytest.mark.exhaustive
 @AVR
 @pytest.mark.parametrize("model", ["nlms", *map(rarely, sorted(MODELS.keys() - {"nlms"}))])
 def test_the_same_bytes_where_an_int_has_16_bits(model: str) -> None:
@@ -187,6 +190,7 @@ def test_the_same_bytes_where_an_int_has_16_bits(model: str) -> None:
     assert report.ok, report.rows
 
 
+@pytest.mark.exhaustive
 @AVR
 @pytest.mark.parametrize("seed", [2, *map(rarely, range(3, 120))])
 def test_random_models_give_the_same_bytes_where_an_int_has_16_bits(seed: int) -> None:

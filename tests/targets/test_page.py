@@ -106,6 +106,7 @@ def forecasts(spec: Spec, x: np.ndarray, y: np.ndarray) -> dict[int, np.ndarray]
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.in_turn(9)
 def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
@@ -269,6 +270,7 @@ def test_the_command(tmp_path: Path, run: Any) -> None:
     assert run(*words, "--force", "--target", "cortex-m5")[0] == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("one_build")
 def test_a_target_gives_its_hash_and_its_instructions() -> None:
     pytest.importorskip("unicorn")

@@ -108,6 +108,7 @@ MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn(432)
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4f"])
 @pytest.mark.parametrize("name", MODELS)
@@ -163,6 +164,7 @@ def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage):
     assert report.rows[0]["selftest"] == "passed"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("target", "chain", "emulator"),
     [

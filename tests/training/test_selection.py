@@ -254,6 +254,7 @@ def whole():
     return x, targets, select("kfd", x, targets)
 
 
+@pytest.mark.exhaustive
 def test_processes_give_the_same_bits(whole):
     x, targets, here = whole
     assert same(select("kfd", x, targets, jobs=2), here)

@@ -361,6 +361,7 @@ def test_a_plan_takes_max_abs_from_the_data_and_sentinels_for_missing(folder):
         )
 
 
+@pytest.mark.exhaustive
 def test_a_frozen_spec_knows_its_training(folder, run):
     """Its rows, by which simulate says what its errors are worth, and its scaling, without which its vectors are others."""
     words = ["--label", "y", "--inputs", "a,b", "--labels", "never", "--only", "frozen", "--jobs", "1", "--trials", "1"]

@@ -115,6 +115,7 @@ def toml(path):
     return load_spec(path).model_dump(mode="json", exclude_unset=True)
 
 
+@pytest.mark.exhaustive
 def test_a_plan_of_a_forecast_judges_the_truth_that_comes_later(folder, run):
     words = ["--only", "rls", "--trials", "2", "--jobs", "1", "--json"]
     code, out, err = run("plan", "rent.csv", "--spec", "rent.toml", *words)
