@@ -34,6 +34,11 @@ ROOT = Path(__file__).resolve().parent.parent
 ROTATED = {False: 30, True: 2}
 """Whether a test has the mark "exhaustive" -> functions whose turn it is beside a commit.  The first take 0.3 CPU seconds, the others
 5 (docs' examples up to 60)."""
+EVERY_COMMIT = (
+    *("tests/gate/", "tests/algorithms/", "tests/dialect/", "tests/engine/"),
+    *("tests/gen/test_golden", "tests/gen/test_random_specs", "tests/gen/test_selftest", "tests/host/test_identity"),
+)
+"""What runs beside every commit.  Of the rest each commit runs every other test function, drawn by its hash; a night runs all."""
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
@@ -90,8 +95,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         waiting += _others(combinations)
     # of a run of all tests: what is named on the command line is all that runs
     if {Path(each).resolve() for each in config.args} == {ROOT / each for each in config.getini("testpaths")}:
-        taken = set(in_its_turn(waiting, commit()))
+        turn = commit()
+        taken = set(in_its_turn(waiting, turn))
         waiting = [item for item in waiting if item not in taken]
+        chosen = {*taken, *waiting}
+        waiting += left_out([item for item in items if item not in chosen], turn)
     # not skipped: eight thousand reports of skips take half a minute
     config.hook.pytest_deselected(items=waiting)
     wait = set(waiting)
@@ -105,6 +113,15 @@ def commit() -> str:
     except OSError:
         return ""
     return told.stdout.strip()
+
+
+def left_out(items: list[Any], turn: str) -> list[Any]:
+    """What does not run beside this commit, though it is not of the exhaustive suite."""
+
+    def drawn(nodeid: str) -> bool:
+        return bool(hashlib.sha256(f"{turn} {nodeid.partition('[')[0]}".encode()).digest()[0] % 2)
+
+    return [item for item in items if turn and not item.nodeid.startswith(EVERY_COMMIT) and drawn(item.nodeid)]
 
 
 def in_its_turn(waiting: list[Any], turn: str) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from tests.conftest import ROTATED, in_its_turn
+from tests.conftest import EVERY_COMMIT, ROTATED, in_its_turn, left_out
 
 
 def waiting():
@@ -28,3 +28,12 @@ def test_each_commit_has_its_turn_and_in_some_hundred_every_test_has_one():
         nodeid="tests/test_long.py::test", get_closest_marker=lambda _: SimpleNamespace(args=("minutes",))
     )
     assert in_its_turn([long], "0") == []
+
+
+def test_each_commit_leaves_out_half_of_the_functions_and_none_for_long():
+    items = [SimpleNamespace(nodeid=f"tests/cli/test_a.py::test_{number}[{case}]") for number in range(200) for case in "ab"]
+    always = [SimpleNamespace(nodeid=f"{each}x.py::test_a") for each in EVERY_COMMIT]
+    left = [{item.nodeid for item in left_out(items + always, f"{commit:040x}")} for commit in range(20)]
+    assert all(70 < len({name.partition("[")[0] for name in names}) == len(names) / 2 < 130 for names in left)
+    assert set.intersection(*left) == set() and not {item.nodeid for item in always} & set.union(*left)
+    assert left_out(items, "") == []
