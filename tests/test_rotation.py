@@ -31,7 +31,9 @@ def test_each_commit_has_its_turn_and_in_some_hundred_every_test_has_one():
 
 
 def test_each_commit_leaves_out_half_of_the_functions_and_none_for_long():
-    items = [SimpleNamespace(nodeid=f"tests/cli/test_a.py::test_{number}[{case}]") for number in range(200) for case in "ab"]
+    items = [
+        SimpleNamespace(nodeid=f"tests/cli/test_a.py::test_{number}[{case}]") for number in range(200) for case in "ab"
+    ]
     always = [SimpleNamespace(nodeid=f"{each}x.py::test_a") for each in EVERY_COMMIT]
     left = [{item.nodeid for item in left_out(items + always, f"{commit:040x}")} for commit in range(20)]
     assert all(70 < len({name.partition("[")[0] for name in names}) == len(names) / 2 < 130 for names in left)
