@@ -325,12 +325,8 @@ def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, ex
     print(f"{technique} {rule} {stream}: drift {worst:.1e}, {changes} changes, {refused} refused, error {error:.2g}")
     assert worst < 10 * DRIFT[stream]
     assert technique == "afmklms" or error < 1.2 * float(np.std(y[-1000:]))
-    if technique not in (
-        "fklms",
-        "fmklms",
-        "afklms",
-        "afmklms",
-    ):  # the fast projection may amplify (docs/reference/rules.md)
+    # the fast projection may amplify (docs/reference/rules.md); on the third stream some rules are useless, and begin anew
+    if technique not in ("fklms", "fmklms", "afklms", "afmklms") and stream != "sliding":
         assert refused == 0
 
 

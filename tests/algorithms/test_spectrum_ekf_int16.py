@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from pykernel.algorithms.doubt import DoubtStatus
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.int16_spectrum import NUMBERS_MOST
@@ -128,6 +129,8 @@ def test_no_stream_leads_p_out_of_its_bounds(dim, learning, exhaustive):
         for part in np.array_split(np.arange(rows), 20):
             _, statuses = model.prequential(x[part], y[part])
             assert (statuses >= 0).all(), name
+            if statuses[-1] == DoubtStatus.RESTARTED:
+                continue  # nothing is left
             parts = parts_of_prior(model)
             assert parts.min() >= 0.25 * bound and parts.max() <= 1.001, (name, parts.min() / bound, parts.max())
         assert is_valid(model), name

@@ -211,8 +211,8 @@ def test_random_models_have_no_bare_int(precision: str, part: int, tmp_path: Pat
 @pytest.mark.exhaustive
 def test_a_snapshot_of_a_little_less_than_64_kib_has_none(tmp_path: Path) -> None:
     """Its size fits in 16 bits, and with its header no more."""
-    content = {"name": "big", "input": {"dim": 272, "max_abs": 10.0}, "learning": {"rule": "klms"}}
-    content |= {"kernel": {"sigma": 1.0}, "reduction": {"technique": "nt", "n_max": 60, "force": True}}
+    content = {"name": "big", "input": {"dim": 124, "max_abs": 10.0}, "learning": {"rule": "klms"}}
+    content |= {"kernel": {"sigma": 1.0}, "reduction": {"technique": "nt", "n_max": 131, "force": True}}
     spec = make_spec(content)
     assert 65516 <= build(spec).figures["state_bytes"] <= 65535
     assert found_in(spec, tmp_path) == []
